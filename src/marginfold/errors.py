@@ -1,0 +1,60 @@
+"""Every error and warning that marginfold raises on purpose.
+
+::
+
+    Exception
+    +-- MarginfoldError
+        +-- InvalidInputError (also ValueError)   data that no method can use
+        |   +-- InvalidParameterError             a parameter out of its range
+        |   +-- GraphError                        a graph that does not fit the rows or is not PSD
+        |   +-- NoDirectionError                  no direction separates the classes at all
+        +-- SolverError (also RuntimeError)       a solver that was used outside its contract
+
+    UserWarning
+    +-- MarginfoldWarning
+        +-- ExhaustedWarning                      fewer components than asked: nothing is left to find
+        +-- GraphUnderflowWarning                 edge weights so small that the graph has no effect
+        +-- UncertifiedWarning                    a solver stopped before its duality gap was reached
+"""
+
+from __future__ import annotations
+
+
+class MarginfoldError(Exception):
+    """Base of all errors of this package."""
+
+
+class InvalidInputError(MarginfoldError, ValueError):
+    """The data cannot be used; the message says what was got, what is needed and what to do."""
+
+
+class InvalidParameterError(InvalidInputError):
+    """A parameter is outside its range."""
+
+
+class GraphError(InvalidInputError):
+    """A graph does not match the rows, is not symmetric or is not positive semi-definite."""
+
+
+class NoDirectionError(InvalidInputError):
+    """Every task is degenerate from the start: there is no component to return."""
+
+
+class SolverError(MarginfoldError, RuntimeError):
+    """A solver was given something outside its contract."""
+
+
+class MarginfoldWarning(UserWarning):
+    """Base of all warnings of this package."""
+
+
+class ExhaustedWarning(MarginfoldWarning):
+    """Fewer components than requested carry information."""
+
+
+class GraphUnderflowWarning(MarginfoldWarning):
+    """Most edge weights are below the floating-point resolution: the graph has no effect."""
+
+
+class UncertifiedWarning(MarginfoldWarning):
+    """A solution was returned whose duality gap is above the tolerance."""
