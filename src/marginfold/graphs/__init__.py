@@ -1,0 +1,66 @@
+"""Graphs on the rows of X: ``rule.build(X, y) -> Laplacian`` with ``scatter(Z) = Z'LZ``.
+
+A rule is a cloneable object with parameters; rules add and scale. Wherever a graph is asked for, a
+string is short for a rule with its defaults: "knn", "within", "between", "total", "lle".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marginfold.errors import InvalidParameterError
+from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
+from marginfold.graphs.laplacian import GraphDescription, Laplacian
+from marginfold.graphs.neighbors import NeighborGraph
+from marginfold.graphs.precomputed import PrecomputedGraph
+from marginfold.graphs.reconstruction import ReconstructionGraph
+from marginfold.graphs.rule import GraphRule, ScaledGraph, SumGraph
+
+__all__ = [
+    "SHORTHANDS",
+    "BetweenClassGraph",
+    "GraphDescription",
+    "GraphRule",
+    "Laplacian",
+    "NeighborGraph",
+    "PrecomputedGraph",
+    "ReconstructionGraph",
+    "ScaledGraph",
+    "SumGraph",
+    "TotalGraph",
+    "WithinClassGraph",
+    "resolve_graph",
+]
+
+SHORTHANDS: dict[str, type[GraphRule]] = {
+    "knn": NeighborGraph,
+    "within": WithinClassGraph,
+    "between": BetweenClassGraph,
+    "total": TotalGraph,
+    "lle": ReconstructionGraph,
+}
+
+
+def resolve_graph(graph: Any) -> Any:
+    """Return the rule that a shorthand stands for, or the rule itself.
+
+    Parameters
+    ----------
+    graph : str or GraphRule
+        A key of ``SHORTHANDS``, or any object with a ``build`` method.
+
+    Examples
+    --------
+    >>> from marginfold.graphs import resolve_graph
+    >>> resolve_graph("within")
+    WithinClassGraph()
+    """
+    if isinstance(graph, str) and graph in SHORTHANDS:
+        return SHORTHANDS[graph]()
+    if isinstance(graph, (str, type)) or not callable(getattr(graph, "build", None)):
+        names = ", ".join(repr(name) for name in SHORTHANDS)
+        raise InvalidParameterError(
+            f"got graph={graph!r}; it needs one of {names}, or a graph rule such as "
+            "NeighborGraph(n_neighbors=5)."
+        )
+    return graph

@@ -1,0 +1,7 @@
+"""Solvers: arrays in, frozen solutions with a certificate out."""
+
+from marginfold.solvers.interior_point import InteriorPoint
+from marginfold.solvers.libsvm import LibSVM
+from marginfold.solvers.svm import SVMBatch, SVMSolution, SVMSolver
+
+__all__ = ["InteriorPoint", "LibSVM", "SVMBatch", "SVMSolution", "SVMSolver"]

@@ -1,0 +1,63 @@
+"""scikit-learn's SVC behind the same interface: an oracle for tests and an option for users.
+
+libsvm stops on a violation of the optimality conditions, not on a duality gap, and its number of
+iterations grows with the costs.  The solution is certified like any other, so ``converged`` tells
+the truth about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.svm import SVC
+
+from marginfold.rows import Array
+from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, check_batch, single
+
+
+@dataclass(frozen=True)
+class LibSVM:
+    """Solve support vector problems one by one with libsvm.
+
+    Parameters
+    ----------
+    tol : float, default=1e-8
+        Relative duality gap at which a solution counts as converged.
+    kkt_tol : float, default=1e-6
+        libsvm's own stopping tolerance.
+    max_iter : int, default=-1
+        Largest number of libsvm iterations, -1 for no limit.
+
+    Examples
+    --------
+    >>> from marginfold.solvers import LibSVM
+    >>> solution = LibSVM().solve([[0.0], [1.0], [2.0], [3.0]], [-1, -1, 1, 1], C=10.0)
+    >>> round(float(solution.coef[0]), 5)
+    2.0
+    """
+
+    tol: float = 1e-8
+    kkt_tol: float = 1e-6
+    max_iter: int = -1
+
+    def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
+        """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
+        return self.solve_batch(single(U, y, C))[0]
+
+    def solve_batch(self, batch: SVMBatch) -> list[SVMSolution]:
+        """Solve every problem of the batch."""
+        check_batch(batch)
+        return [self._solve_one(batch, b) for b in range(len(batch))]
+
+    def _solve_one(self, batch: SVMBatch, b: int) -> SVMSolution:
+        N, c = batch.deflated[b], batch.costs[b]
+        features = (batch.rows - batch.rows.mean(axis=0)) * batch.scale[b]
+        features -= (features @ N) @ N.T
+        svc = SVC(kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=False)
+        svc.fit(features, batch.signs[b], sample_weight=c)
+        dual: Array = np.zeros(len(c))
+        dual[svc.support_] = np.abs(svc.dual_coef_[0])
+        coef = np.asarray(svc.coef_[0], dtype=np.float64)
+        return certify(batch, b, coef, dual, n_iter=int(np.max(svc.n_iter_)), tol=self.tol)

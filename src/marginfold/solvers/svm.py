@@ -1,0 +1,227 @@
+"""The support vector problem, its solution and the certificate that every solver must pass.
+
+Problem b of a batch, in whitened coordinates s (maths: one metric, all rows shared)::
+
+    P(s, b) = 1/2 |s|^2 + sum_i c_i max(0, 1 - y_i (x_i's + b)),    s orthogonal to N_b
+    D(a)    = sum_i a_i - 1/2 |P_N X'(y a)|^2,    0 <= a <= c,  y'a = 0
+
+with ``x_i = scale_b * rows_i``.  Weak duality makes ``P - D`` an error bound, whatever produced
+the point: the certificate evaluates both on the original problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marginfold.errors import SolverError
+from marginfold.rows import Array
+
+BALANCE_RESOLUTION = 1e-10
+"""Share of the total cost below which the slope in the bias counts as zero."""
+
+STRETCH_LIMIT = 1e-6
+"""Largest relative change of a direction that may remove rounding errors of the margins."""
+
+UPPER_SHARE = 1.0 - 1e-6
+"""Multipliers above this share of their bound belong to rows inside the margin."""
+
+
+@dataclass(frozen=True)
+class SVMSolution:
+    """One solved problem with its certificate.
+
+    Attributes
+    ----------
+    coef : array of shape (r,)
+        The weight vector in whitened coordinates.
+    intercept : float
+        The unregularised bias, the midpoint of the interval of optimal values.
+    dual : array of shape (n,)
+        A strictly feasible dual point: ``0 <= dual <= costs`` and ``y'dual = 0``.
+    objective, dual_objective : float
+        Primal value of (coef, intercept) and dual value of ``dual``.
+    gap : float
+        ``(objective - dual_objective) / objective``: a bound of the relative error.
+    n_iter : int
+        Iterations used.
+    converged : bool
+        Whether the gap is within the tolerance.
+    """
+
+    coef: Array
+    intercept: float
+    dual: Array
+    objective: float
+    dual_objective: float
+    gap: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class SVMBatch:
+    """Support vector problems that share their rows.
+
+    Attributes
+    ----------
+    rows : array of shape (n, r)
+    signs : array of shape (B, n)
+        Labels, +1 or -1.
+    costs : array of shape (B, n)
+        Upper bounds of the multipliers; a row with cost 0 does not take part.
+    scale : array of shape (B, r)
+        Problem b sees the features ``rows * scale[b]``.
+    deflated : array of shape (B, r, k)
+        Orthonormal columns (or zero columns) to which ``coef`` must be orthogonal.
+    """
+
+    rows: Array
+    signs: Array
+    costs: Array
+    scale: Array
+    deflated: Array
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    def take(self, problems: Sequence[int] | Array, rows: Array | None = None) -> SVMBatch:
+        """Return the batch of some problems, on some rows."""
+        index = np.asarray(problems)
+        kept = slice(None) if rows is None else rows
+        return SVMBatch(
+            rows=self.rows[kept],
+            signs=self.signs[index][:, kept],
+            costs=self.costs[index][:, kept],
+            scale=self.scale[index],
+            deflated=self.deflated[index],
+        )
+
+
+class SVMSolver(Protocol):
+    """What a solver must offer: arrays in, frozen solutions out."""
+
+    def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
+        """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
+
+    def solve_batch(self, batch: SVMBatch) -> list[SVMSolution]:
+        """Solve every problem of a batch."""
+
+
+def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
+    """Return the batch of one plain problem, checked."""
+    rows = np.asarray(U, dtype=np.float64)
+    signs = np.asarray(y, dtype=np.float64)
+    if rows.ndim != 2 or signs.shape != (len(rows),):
+        raise SolverError(
+            f"A problem needs features of shape (n, r) and n labels; got {rows.shape} and "
+            f"{signs.shape}."
+        )
+    if not np.isin(signs, (-1.0, 1.0)).all():
+        raise SolverError("Labels must be +1 or -1; encode the classes first.")
+    costs = np.broadcast_to(np.asarray(C, dtype=np.float64), signs.shape)
+    r = rows.shape[1]
+    return SVMBatch(rows, signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0)))
+
+
+def check_batch(batch: SVMBatch) -> None:
+    """Refuse numbers that no solver can work with, and problems with one side only."""
+    if not (np.isfinite(batch.rows).all() and np.isfinite(batch.scale).all()):
+        raise SolverError("Features must be finite; got NaN or infinity.")
+    if not (np.isfinite(batch.costs).all() and (batch.costs >= 0).all()):
+        raise SolverError("Costs must be finite and not negative.")
+    for side in (1.0, -1.0):
+        if not ((batch.signs == side) & (batch.costs > 0)).any(axis=1).all():
+            raise SolverError(
+                "Each problem needs rows of both labels with a positive cost; "
+                f"one has no row labelled {side:+.0f}."
+            )
+
+
+def project(batch: SVMBatch, b: int, vector: Array) -> Array:
+    """Return the part of a vector that is orthogonal to the deflated directions of problem b."""
+    N = batch.deflated[b]
+    return np.asarray(vector - N @ (N.T @ vector))
+
+
+def certify(
+    batch: SVMBatch, b: int, coef: Array, dual: Array, *, n_iter: int, tol: float
+) -> SVMSolution:
+    """Turn any primal direction and any dual guess into a solution with a valid gap."""
+    y, c = batch.signs[b], batch.costs[b]
+    dual = balance(np.clip(dual, 0.0, c), y)
+    s_dual = project(batch, b, batch.scale[b] * ((y * dual) @ batch.rows))
+    dual_objective = float(dual.sum() - 0.5 * s_dual @ s_dual)
+    objective, s, intercept = min(
+        (_evaluate(batch, b, s, dual) for s in (coef, s_dual)), key=lambda point: point[0]
+    )
+    gap = max(0.0, objective - dual_objective) / max(objective, np.finfo(float).tiny)
+    return SVMSolution(
+        coef=s,
+        intercept=intercept,
+        dual=dual,
+        objective=objective,
+        dual_objective=dual_objective,
+        gap=gap,
+        n_iter=n_iter,
+        converged=bool(gap <= tol),
+    )
+
+
+def _evaluate(batch: SVMBatch, b: int, s: Array, dual: Array) -> tuple[float, Array, float]:
+    """Return the objective of s with its best bias, or of s stretched by a rounding error.
+
+    A row on the margin that rounding puts inside it costs ``c * eps``: for huge costs more than
+    the certificate allows.  Stretching (s, b) by that much puts it outside again.
+    """
+    y, c = batch.signs[b], batch.costs[b]
+    f = batch.rows @ (batch.scale[b] * s)
+    low, high = intercept_interval(f, y, c)
+    intercept = 0.5 * (low + high)
+    hinge = np.maximum(0.0, 1.0 - y * (f + intercept))
+    objective = 0.5 * float(s @ s) + float(c @ hinge)
+    short = hinge[dual < UPPER_SHARE * c].max(initial=0.0)
+    if 0 < short < STRETCH_LIMIT:
+        factor = 1.0 + 2.0 * short
+        hinge = np.maximum(0.0, 1.0 - y * factor * (f + intercept))
+        stretched = 0.5 * factor**2 * float(s @ s) + float(c @ hinge)
+        if stretched < objective:
+            return stretched, factor * s, factor * intercept
+    return objective, s, intercept
+
+
+def balance(dual: Array, y: Array) -> Array:
+    """Scale the heavier side down so that ``y'dual = 0`` holds; the box is not left."""
+    positive = float(dual[y > 0].sum())
+    negative = float(dual[y < 0].sum())
+    if positive == negative:
+        return dual
+    low = min(positive, negative)
+    factors = np.where(y > 0, _ratio(low, positive), _ratio(low, negative))
+    return dual * factors
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
+
+
+def intercept_interval(f: Array, y: Array, c: Array) -> tuple[float, float]:
+    """Return the interval of biases that minimise the hinge loss of the scores ``f + b``.
+
+    The slope in b is ``-sum_{y>0} c + sum_{y_i - f_i <= b} c_i``: a weighted quantile of the break
+    points.  With a zero slope between two of them the optimum is an interval.
+    """
+    points = y - f
+    order = np.argsort(points, kind="stable")
+    slope = np.cumsum(c[order]) - c[y > 0].sum()
+    flat = BALANCE_RESOLUTION * c.sum()
+    first = int(np.searchsorted(slope, -flat))
+    first = min(first, len(order) - 1)
+    low = high = float(points[order[first]])
+    if abs(slope[first]) <= flat and first + 1 < len(order):
+        high = float(points[order[first + 1]])
+    return low, high
