@@ -1,0 +1,255 @@
+"""The value that a graph rule builds: a positive semi-definite Laplacian L = D - W.
+
+Only the quadratic form Z'LZ and the degrees are ever asked for, so no kind of graph stores a
+dense n x n array. The class-structured kinds live in ``classes``, the factored one in
+``reconstruction``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from marginfold.errors import GraphError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+ABSENT = -1
+"""Component number of a row that is not a node: weight 0, or a copy that was merged."""
+
+
+@dataclass(frozen=True)
+class GraphDescription:
+    """What a graph looks like: counts that tell a useful graph from a broken one.
+
+    Attributes
+    ----------
+    name : str
+        The graph.
+    n_rows, n_nodes : int
+        Rows of X, and rows that take part (copies merged, rows of weight 0 left out).
+    n_edges : int
+        Pairs of nodes that are joined. A sum of graphs counts a pair once for each term.
+    n_components, n_isolated : int
+        Connected parts, and those of them that are a single node.
+    n_underflowed : int
+        Heat weights below the floating-point resolution: these edges have no effect.
+    smallest_weight, largest_weight : float
+        Range of the edge weights (NaN without edges).
+    """
+
+    name: str
+    n_rows: int
+    n_nodes: int
+    n_edges: int
+    n_components: int
+    n_isolated: int
+    n_underflowed: int
+    smallest_weight: float
+    largest_weight: float
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.name}: {self.n_rows} rows, {self.n_nodes} nodes, {self.n_edges} edges, "
+            f"{self.n_components} components, {self.n_isolated} isolated"
+        )
+        if self.n_edges:
+            text += f", weights {self.smallest_weight:.3g} to {self.largest_weight:.3g}"
+        if self.n_underflowed:
+            text += f", {self.n_underflowed} weights underflowed"
+        return text
+
+
+@dataclass(frozen=True, eq=False)
+class Laplacian(ABC):
+    """A symmetric positive semi-definite L = D - W on ``n_rows`` rows with L1 = 0."""
+
+    n_rows: int
+
+    @property
+    @abstractmethod
+    def degrees(self) -> FloatArray:
+        """Row sums of W, shape (n_rows,). W is as defined by the rule, diagonal included."""
+
+    @property
+    @abstractmethod
+    def components(self) -> IntArray:
+        """Number of the connected component of each row, ``ABSENT`` for rows that are no node."""
+
+    @property
+    @abstractmethod
+    def n_edges(self) -> int:
+        """Pairs of nodes that are joined."""
+
+    @property
+    @abstractmethod
+    def weight_range(self) -> tuple[float, float]:
+        """Smallest and largest edge weight; NaN without edges."""
+
+    @property
+    def n_underflowed(self) -> int:
+        """Edge weights that are too small to have an effect."""
+        return 0
+
+    @abstractmethod
+    def _quadratic(self, Z: FloatArray) -> FloatArray:
+        """Z'LZ, symmetric up to rounding."""
+
+    def scatter(self, Z: FloatArray) -> FloatArray:
+        """Return Z'LZ, shape (r, r), exactly symmetric, for Z of shape (n_rows, r)."""
+        Z = np.asarray(Z, dtype=np.float64)
+        if Z.ndim != 2 or Z.shape[0] != self.n_rows:
+            raise GraphError(
+                f"{type(self).__name__}.scatter got an array of shape {Z.shape}; it needs "
+                f"{self.n_rows} rows. Pass the rows that the graph was built on, in their order."
+            )
+        S = self._quadratic(Z)
+        return (S + S.T) / 2
+
+    def describe(self, name: str) -> GraphDescription:
+        """Count nodes, edges and components under the given name."""
+        components = self.components
+        sizes = np.bincount(components[components != ABSENT])
+        smallest, largest = self.weight_range
+        return GraphDescription(
+            name=name,
+            n_rows=self.n_rows,
+            n_nodes=int(sizes.sum()),
+            n_edges=self.n_edges,
+            n_components=int(np.count_nonzero(sizes)),
+            n_isolated=int(np.count_nonzero(sizes == 1)),
+            n_underflowed=self.n_underflowed,
+            smallest_weight=smallest,
+            largest_weight=largest,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeLaplacian(Laplacian):
+    """Sparse weights on nodes; ``rows[a]`` is the row that stands for node a.
+
+    Rows that are no node have zero rows in L. For copies of a node this is the same quadratic
+    form as spreading the weight over the copies, because copies have equal coordinates.
+    """
+
+    adjacency: sp.csr_array
+    rows: IntArray
+    underflowed: int = 0
+
+    @property
+    def degrees(self) -> FloatArray:
+        degrees = np.zeros(self.n_rows)
+        degrees[self.rows] = self.adjacency.sum(axis=1)
+        return degrees
+
+    @property
+    def components(self) -> IntArray:
+        components = np.full(self.n_rows, ABSENT, dtype=np.intp)
+        components[self.rows] = connected_components(self.adjacency, directed=False)[1]
+        return components
+
+    @property
+    def n_edges(self) -> int:
+        return int(self.adjacency.nnz // 2)
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        return value_range(self.adjacency.data)
+
+    @property
+    def n_underflowed(self) -> int:
+        return self.underflowed
+
+    def _quadratic(self, Z: FloatArray) -> FloatArray:
+        points = Z[self.rows]
+        points -= points.mean(axis=0)  # L1 = 0: free, and an offset would cost digits
+        L = sp.diags_array(self.adjacency.sum(axis=1)) - self.adjacency
+        return np.asarray(points.T @ (L @ points))
+
+
+@dataclass(frozen=True, eq=False)
+class SumLaplacian(Laplacian):
+    """L of the first graph plus L of the second."""
+
+    first: Laplacian
+    second: Laplacian
+
+    @property
+    def degrees(self) -> FloatArray:
+        return self.first.degrees + self.second.degrees
+
+    @property
+    def components(self) -> IntArray:
+        """Parts that are joined by either graph: components linked by the rows they share."""
+        a, b = self.first.components, self.second.components
+        n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
+        both = (a != ABSENT) & (b != ABSENT)
+        links = sp.coo_array(
+            (np.ones(int(both.sum())), (a[both], n_a + b[both])), shape=(n_a + n_b, n_a + n_b)
+        )
+        labels = connected_components(links, directed=False)[1]
+        result = np.full(self.n_rows, ABSENT, dtype=np.intp)
+        result[b != ABSENT] = labels[n_a + b[b != ABSENT]]
+        result[a != ABSENT] = labels[a[a != ABSENT]]
+        return result
+
+    @property
+    def n_edges(self) -> int:
+        return self.first.n_edges + self.second.n_edges
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        (low_a, high_a), (low_b, high_b) = self.first.weight_range, self.second.weight_range
+        return float(np.fmin(low_a, low_b)), float(np.fmax(high_a, high_b))
+
+    @property
+    def n_underflowed(self) -> int:
+        return self.first.n_underflowed + self.second.n_underflowed
+
+    def _quadratic(self, Z: FloatArray) -> FloatArray:
+        return self.first.scatter(Z) + self.second.scatter(Z)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledLaplacian(Laplacian):
+    """A graph whose weights are all multiplied by a factor >= 0."""
+
+    graph: Laplacian
+    factor: float
+
+    @property
+    def degrees(self) -> FloatArray:
+        return self.factor * self.graph.degrees
+
+    @property
+    def components(self) -> IntArray:
+        return self.graph.components
+
+    @property
+    def n_edges(self) -> int:
+        return self.graph.n_edges
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        low, high = self.graph.weight_range
+        return self.factor * low, self.factor * high
+
+    @property
+    def n_underflowed(self) -> int:
+        return self.graph.n_underflowed
+
+    def _quadratic(self, Z: FloatArray) -> FloatArray:
+        return self.factor * self.graph.scatter(Z)
+
+
+def value_range(values: FloatArray) -> tuple[float, float]:
+    """Smallest and largest value, NaN when there is none."""
+    if not values.size:
+        return np.nan, np.nan
+    return float(values.min()), float(values.max())

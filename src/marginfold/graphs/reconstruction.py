@@ -1,0 +1,135 @@
+"""The graph of locally linear embedding: each row as a mean of its neighbors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
+
+from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
+from marginfold.graphs.neighbors import chunks, distinct_rows, entries_per_row, nearest
+from marginfold.graphs.rule import GraphRule, check_count, check_positive, read_rows
+
+
+class ReconstructionGraph(GraphRule):
+    """Locally linear embedding: w'Z'LZw is the squared error of rebuilding rows from neighbors.
+
+    Row i of M holds the weights, with sum 1, that best rebuild node i from its nearest nodes, and
+    L = (I - M)' diag(m) (I - M) for nodes of weight m. The published M + M' + M'M has a wrong
+    sign that can make L indefinite; W = M + M' - M'M is used, with row sums 1.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbors of each node. With fewer other nodes than that, all of them are used.
+    reg : float, default=1e-3
+        Ridge on the local Gram matrix, as a share of its trace.
+
+    Notes
+    -----
+    Equal rows are one node of summed weight; see :class:`NeighborGraph`. A single node has
+    nothing to be rebuilt from and L = 0.
+
+    Examples
+    --------
+    >>> from marginfold.graphs import ReconstructionGraph
+    >>> X = [[0.0], [1.0], [2.0]]
+    >>> laplacian = ReconstructionGraph(n_neighbors=2, reg=1e-9).build(X)
+    >>> bool(laplacian.scatter(X)[0, 0] < 1e-9)  # a line rebuilds itself
+    True
+    """
+
+    def __init__(self, n_neighbors: int = 10, *, reg: float = 1e-3) -> None:
+        self.n_neighbors = n_neighbors
+        self.reg = reg
+
+    def build(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Laplacian:
+        check_count(self, "n_neighbors")
+        check_positive(self, "reg")
+        X, weights = read_rows(self, X, y, sample_weight)
+        nodes = distinct_rows(X, weights)
+        indices, _ = nearest(nodes.points, self.n_neighbors)
+        n, k = indices.shape
+        if k == 0:
+            M = sp.eye_array(n, format="csr")
+        else:
+            values = _barycentric(nodes.points, indices, float(self.reg)).ravel()
+            M = sp.csr_array((values, indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+        return FactoredLaplacian(len(weights), M, nodes.mass, nodes.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredLaplacian(Laplacian):
+    """L = F'F with F = diag(mass)^(1/2) (I - M) on nodes; M1 = 1, so D = diag(mass).
+
+    Edges, components and weights are those of M: i and j are joined if one rebuilds the other.
+    """
+
+    M: sp.csr_array
+    mass: FloatArray
+    rows: IntArray
+
+    @property
+    def degrees(self) -> FloatArray:
+        degrees = np.zeros(self.n_rows)
+        degrees[self.rows] = self.mass
+        return degrees
+
+    @property
+    def components(self) -> IntArray:
+        components = np.full(self.n_rows, ABSENT, dtype=np.intp)
+        components[self.rows] = connected_components(self.M, directed=False)[1]
+        return components
+
+    @property
+    def n_edges(self) -> int:
+        i, j = self.M.nonzero()
+        pairs = np.minimum(i, j).astype(np.int64) * len(self.rows) + np.maximum(i, j)
+        return int(np.unique(pairs[i != j]).size)
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        return value_range(self.M.data if self.n_edges else np.empty(0))
+
+    def _quadratic(self, Z: FloatArray) -> FloatArray:
+        points = Z[self.rows]
+        points -= self.M @ points
+        points *= np.sqrt(self.mass)[:, None]
+        return points.T @ points
+
+
+def _barycentric(points: Any, indices: IntArray, reg: float) -> FloatArray:
+    """Weights of sum 1 that rebuild each point from its neighbors, shape (n, k)."""
+    n, k = indices.shape
+    weights = np.empty((n, k))
+    ridge = reg * np.eye(k)
+    for part in chunks(n, k * k * entries_per_row(points)):
+        gram = _local_gram(points, np.arange(n)[part], indices[part])
+        trace = np.trace(gram, axis1=1, axis2=2)[:, None, None]
+        gram /= np.where(trace > 0, trace, 1.0)
+        weights[part] = np.linalg.solve(gram + ridge, np.ones((len(gram), k, 1)))[:, :, 0]
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def _local_gram(points: Any, own: IntArray, indices: IntArray) -> FloatArray:
+    """Inner products of the differences to the neighbors, shape (len(own), k, k)."""
+    n, k = indices.shape
+    difference = points[indices.ravel()] - points[np.repeat(own, k)]
+    if not sp.issparse(difference):
+        difference = difference.reshape(n, k, -1)
+        return np.asarray(difference @ difference.transpose(0, 2, 1))
+    a = np.repeat(np.arange(n * k), k)
+    b = np.repeat(np.arange(n * k).reshape(n, k), k, axis=0).ravel()
+    return np.asarray(difference[a].multiply(difference[b]).sum(axis=1)).reshape(n, k, k)

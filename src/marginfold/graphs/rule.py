@@ -1,0 +1,290 @@
+"""The recipe of a graph: a cloneable object with ``build(X, y) -> Laplacian``; rules add and scale.
+
+The reading of X, y and sample weights is here too, so that every rule refuses the same data with
+the same words.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from marginfold.errors import GraphError, InvalidParameterError
+from marginfold.graphs.laplacian import (
+    ABSENT,
+    FloatArray,
+    GraphDescription,
+    IntArray,
+    Laplacian,
+    ScaledLaplacian,
+    SumLaplacian,
+)
+
+LARGEST_ENTRY = 1e150
+"""Entries above this have squared distances that overflow."""
+
+
+class GraphRule(BaseEstimator, ABC):
+    """Base of all graph rules: parameters in ``__init__``, all checks and work in ``build``.
+
+    Rules add and scale: ``0.3 * NeighborGraph() + WithinClassGraph()`` is again a rule.
+    """
+
+    __array_ufunc__ = None  # numpy scalars leave the product to __rmul__
+
+    @abstractmethod
+    def build(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Laplacian:
+        """Build the graph on the rows of X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Finite numbers.
+        y : array of shape (n,), optional
+            Labels of any type. Class graphs need them.
+        unlabeled : object, optional
+            Rows with this label have none. They are isolated where the graph uses classes and
+            ordinary nodes elsewhere.
+        sample_weight : array of shape (n,), optional
+            Weight 2 is the row twice, weight 0 is the row left out.
+
+        Returns
+        -------
+        Laplacian
+            Its ``scatter(Z)`` is Z'LZ.
+        """
+
+    def describe(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> GraphDescription:
+        """Build the graph and count its edges, components, isolated rows and lost weights."""
+        laplacian = self.build(X, y, unlabeled=unlabeled, sample_weight=sample_weight)
+        return laplacian.describe(graph_name(self))
+
+    def __add__(self, other: object) -> SumGraph:
+        return SumGraph(self, other) if isinstance(other, GraphRule) else NotImplemented
+
+    def __mul__(self, factor: object) -> ScaledGraph:
+        return ScaledGraph(self, float(factor)) if isinstance(factor, Real) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+class SumGraph(GraphRule):
+    """The sum of two graphs; usually written ``first + second``.
+
+    Parameters
+    ----------
+    first, second : GraphRule
+        The terms. A grid search reaches ``first__n_neighbors``.
+
+    Examples
+    --------
+    >>> from marginfold.graphs import TotalGraph, WithinClassGraph
+    >>> rule = TotalGraph() + WithinClassGraph()
+    >>> rule.build([[0.0], [2.0]], ["a", "b"]).scatter([[0.0], [2.0]])
+    array([[2.]])
+    """
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self.first = first
+        self.second = second
+
+    def build(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Laplacian:
+        first, second = (
+            _build_part(self, part, X, y, unlabeled, sample_weight)
+            for part in (self.first, self.second)
+        )
+        if first.n_rows != second.n_rows:
+            raise GraphError(
+                f"{graph_name(self)} got terms on {first.n_rows} and {second.n_rows} rows; both "
+                "need one row for each row of X."
+            )
+        return SumLaplacian(first.n_rows, first, second)
+
+
+class ScaledGraph(GraphRule):
+    """A graph with all weights multiplied; usually written ``factor * graph``.
+
+    Parameters
+    ----------
+    graph : GraphRule
+        The graph.
+    factor : float
+        At least 0.
+
+    Examples
+    --------
+    >>> from marginfold.graphs import TotalGraph
+    >>> (0.5 * TotalGraph()).build([[0.0], [2.0]]).scatter([[0.0], [2.0]])
+    array([[1.]])
+    """
+
+    def __init__(self, graph: Any, factor: float) -> None:
+        self.graph = graph
+        self.factor = factor
+
+    def build(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Laplacian:
+        factor: Any = self.factor
+        if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
+            raise InvalidParameterError(
+                f"ScaledGraph of {graph_name(self.graph)} got factor={factor!r}; it needs a "
+                "finite number >= 0, or L is not positive semi-definite. Use a positive factor."
+            )
+        graph = _build_part(self, self.graph, X, y, unlabeled, sample_weight)
+        return ScaledLaplacian(graph.n_rows, graph, float(factor))
+
+
+def graph_name(graph: object) -> str:
+    """The graph as it would be written, without its parameters."""
+    if isinstance(graph, SumGraph):
+        return f"{graph_name(graph.first)} + {graph_name(graph.second)}"
+    if isinstance(graph, ScaledGraph):
+        inner = graph_name(graph.graph)
+        inner = f"({inner})" if isinstance(graph.graph, SumGraph) else inner
+        return f"{graph.factor} * {inner}"
+    return type(graph).__name__
+
+
+def read_rows(
+    graph: GraphRule, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None
+) -> tuple[Any, FloatArray]:
+    """Return X as float64 (ndarray or canonical CSR) and one weight for each row."""
+    name = graph_name(graph)
+    if sp.issparse(X):
+        X = sp.csr_array(X, dtype=np.float64, copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    else:
+        X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or 0 in X.shape:
+        raise GraphError(f"{name} got X of shape {X.shape}; it needs rows and columns.")
+    entries = X.data if sp.issparse(X) else X
+    if entries.size and not max(entries.max(), -entries.min()) <= LARGEST_ENTRY:
+        raise GraphError(
+            f"{name} got X with NaN, infinite or overflowing entries; it needs numbers of at most "
+            f"{LARGEST_ENTRY:g} in size. Impute or rescale X first."
+        )
+    if y is not None and np.shape(y) != (X.shape[0],):
+        raise GraphError(
+            f"{name} got y of shape {np.shape(y)} for X of shape {X.shape}; it needs one label "
+            "for each row of X."
+        )
+    return X, _read_weights(name, sample_weight, X.shape[0])
+
+
+def read_codes(graph: GraphRule, y: ArrayLike | None, unlabeled: Any) -> IntArray:
+    """Return the class number of each row, ``ABSENT`` for unlabelled rows."""
+    if y is None:
+        raise GraphError(
+            f"{graph_name(graph)} got y=None; it needs labels. Pass y, or use a graph without "
+            "classes such as NeighborGraph() or TotalGraph()."
+        )
+    labels = np.asarray(y)
+    labelled = np.ones(len(labels), dtype=bool)
+    if unlabeled is not None:
+        is_nan = isinstance(unlabeled, Real) and unlabeled != unlabeled
+        labelled = ~np.asarray(labels != labels if is_nan else labels == unlabeled, dtype=bool)
+    codes = np.full(len(labels), ABSENT, dtype=np.intp)
+    try:
+        classes, codes[labelled] = np.unique(labels[labelled], return_inverse=True)
+    except TypeError as error:
+        raise GraphError(
+            f"{graph_name(graph)} got labels of types that do not compare ({error}); it needs "
+            "labels of one type."
+        ) from error
+    if classes.dtype.kind == "f" and np.isnan(classes).any():
+        raise GraphError(
+            f"{graph_name(graph)} got NaN among the labels; it needs a class for each row. Pass "
+            "unlabeled=np.nan if these rows are unlabelled."
+        )
+    return codes
+
+
+def check_count(graph: GraphRule, parameter: str) -> None:
+    """Refuse a parameter that is not an integer >= 1."""
+    value = getattr(graph, parameter)
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InvalidParameterError(
+            f"{graph_name(graph)} got {parameter}={value!r}; it needs an integer >= 1."
+        )
+
+
+def check_positive(graph: GraphRule, parameter: str, also: str = "") -> None:
+    """Refuse a parameter that is not a finite number above 0; ``also`` names other values."""
+    value = getattr(graph, parameter)
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise InvalidParameterError(
+            f"{graph_name(graph)} got {parameter}={value!r}; it needs a finite number > 0{also}."
+        )
+
+
+def check_choice(graph: GraphRule, parameter: str, choices: tuple[Any, ...]) -> None:
+    """Refuse a parameter that is not one of the choices."""
+    value = getattr(graph, parameter)
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        options = " or ".join(repr(choice) for choice in choices)
+        raise InvalidParameterError(
+            f"{graph_name(graph)} got {parameter}={value!r}; it needs {options}."
+        )
+
+
+def _read_weights(name: str, sample_weight: ArrayLike | None, n_rows: int) -> FloatArray:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise GraphError(
+            f"{name} got sample_weight of shape {weights.shape} for {n_rows} rows; it needs one "
+            "weight for each row of X."
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
+        raise GraphError(
+            f"{name} got sample_weight with negative or non-finite entries, or only zeros; it "
+            "needs finite weights >= 0, at least one of them positive."
+        )
+    return weights
+
+
+def _build_part(
+    whole: GraphRule, part: Any, X: Any, y: Any, unlabeled: Any, sample_weight: Any
+) -> Laplacian:
+    if isinstance(part, type) or not hasattr(part, "build"):
+        raise InvalidParameterError(
+            f"{type(whole).__name__} got {part!r} as a part; it needs a graph rule such as "
+            "NeighborGraph()."
+        )
+    laplacian: Laplacian = part.build(X, y, unlabeled=unlabeled, sample_weight=sample_weight)
+    return laplacian
