@@ -6,13 +6,13 @@
     +-- MarginfoldError
         +-- InvalidInputError (also ValueError)   data that no method can use
         |   +-- InvalidParameterError             a parameter out of its range
-        |   +-- GraphError                        a graph that does not fit the rows or is not PSD
+        |   +-- GraphError                        a graph that does not fit or is not PSD
         |   +-- NoDirectionError                  no direction separates the classes at all
         +-- SolverError (also RuntimeError)       a solver that was used outside its contract
 
     UserWarning
     +-- MarginfoldWarning
-        +-- ExhaustedWarning                      fewer components than asked: nothing is left to find
+        +-- ExhaustedWarning                      fewer components: nothing is left to find
         +-- GraphUnderflowWarning                 edge weights so small that the graph has no effect
         +-- UncertifiedWarning                    a solver stopped before its duality gap was reached
 """

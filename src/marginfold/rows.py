@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 
 BLOCK_BYTES = 1 << 20
 """Target size of one row block."""
 
 PAIR_BYTES = 64 << 20
-"""Largest table of column products that `WeightedGrams` keeps."""
+"""Largest table of column products that `SharedRows` keeps."""
 
 PAIR_BATCH = 4
 """Smallest number of weight vectors for which the table of column products pays."""
@@ -45,30 +46,47 @@ def gram(Z: Array, weights: Array | None = None) -> Array:
     return total
 
 
-class WeightedGrams:
-    """``Z' diag(d_b) Z`` for a stack of non-negative weight vectors ``d_b``, again and again.
+class SharedRows:
+    """Rows that many problems share: centred, with a column of ones for the bias.
 
-    For several small problems the products of all column pairs are tabulated once; each call is
-    then a single matrix product for the whole stack.
+    Parameters
+    ----------
+    Z : array of shape (n, r)
+
+    Attributes
+    ----------
+    table : array of shape (n, r + 1)
+        ``[Z - centre, 1]``.
+    features : view of shape (n, r)
+        The centred rows.
+    centre : array of shape (r,)
+        The mean row.
     """
 
-    def __init__(self, Z: Array, n_problems: int) -> None:
-        self._Z = Z
-        self._pairs: Array | None = None
+    def __init__(self, Z: Array) -> None:
         n, r = Z.shape
-        if n_problems >= PAIR_BATCH and 4 * n * r * (r + 1) <= PAIR_BYTES:
-            self._upper = np.triu_indices(r)
-            self._pairs = Z[:, self._upper[0]] * Z[:, self._upper[1]]
+        self.centre = Z.mean(axis=0)
+        self.table = np.ones((n, r + 1))
+        np.subtract(Z, self.centre, out=self.table[:, :r])
+        self.features = self.table[:, :r]
+        self._pairs: Array | None = None
 
-    def __call__(self, d: Array) -> Array:
-        """Return the Gram matrices, shape (n_problems, r, r), for weights (n_problems, n)."""
-        r = self._Z.shape[1]
+    def grams(self, d: Array) -> Array:
+        """Return ``table' diag(d_b) table`` for a stack of non-negative weights d, shape (B, n).
+
+        For several small problems the products of all column pairs are tabulated once; each call
+        is then a single matrix product for the whole stack.
+        """
+        n, r = self.table.shape
+        if len(d) < PAIR_BATCH or 4 * n * r * (r + 1) > PAIR_BYTES:
+            return np.stack([gram(self.table, weights) for weights in d])
+        first, second = np.triu_indices(r)
         if self._pairs is None:
-            return np.stack([gram(self._Z, weights) for weights in d])
+            self._pairs = self.table[:, first] * self.table[:, second]
         packed = d @ self._pairs
         grams = np.empty((len(d), r, r))
-        grams[:, self._upper[0], self._upper[1]] = packed
-        grams[:, self._upper[1], self._upper[0]] = packed
+        grams[:, first, second] = packed
+        grams[:, second, first] = packed
         return grams
 
 

@@ -1,0 +1,1 @@
+"""Estimators: one paper, one file; the mathematics is delegated."""

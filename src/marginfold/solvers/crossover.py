@@ -40,7 +40,7 @@ def crossover(
     if best.gap > EXACT:
         share = np.minimum(start.dual, batch.costs[b] - start.dual) / batch.costs[b]
         free = np.where(lower | upper, -1.0, share)
-        surplus = np.argsort(-free)[batch.rows.shape[1] - batch.deflated.shape[2] + 1 :]
+        surplus = np.argsort(-free)[batch.rows.features.shape[1] - batch.deflated.shape[2] + 1 :]
         surplus = surplus[free[surplus] >= 0]
         if len(surplus):  # more free rows than dimensions: the doubtful ones go to their bounds
             lower, upper = lower.copy(), upper.copy()
@@ -57,7 +57,7 @@ def _repair(
     y, c = batch.signs[b], batch.costs[b]
     for _ in range(ROUNDS):
         free = ~(lower | upper)
-        if np.count_nonzero(free) > 2 * batch.rows.shape[1] + SPARE_ROWS:
+        if np.count_nonzero(free) > 2 * batch.rows.features.shape[1] + SPARE_ROWS:
             return best
         s, intercept, dual = _solve_face(batch, b, free, upper)
         if not np.isfinite(s).all():
@@ -65,7 +65,7 @@ def _repair(
         candidate = certify(batch, b, s, dual, n_iter=best.n_iter, tol=tol)
         if candidate.gap < best.gap:
             best = candidate
-        excess = y * (batch.rows @ (batch.scale[b] * s) + intercept) - 1.0
+        excess = y * (batch.rows.features @ (batch.scale[b] * s) + intercept) - 1.0
         new_lower = (lower & (excess >= -VIOLATION)) | (free & (dual < 0))
         new_upper = (upper & (excess <= VIOLATION)) | (free & (dual > c))
         if (new_lower == lower).all() and (new_upper == upper).all():
@@ -77,12 +77,12 @@ def _repair(
 def _solve_face(batch: SVMBatch, b: int, free: Array, upper: Array) -> tuple[Array, float, Array]:
     """Return (s, intercept, dual) that satisfies the equations of one face."""
     y, c, N = batch.signs[b], batch.costs[b], batch.deflated[b]
-    X = batch.rows[free] * batch.scale[b]
+    X = batch.rows.features[free] * batch.scale[b]
     X -= (X @ N) @ N.T
     centre = X.mean(axis=0) if len(X) else np.zeros(X.shape[1])
     X -= centre
     pushed = np.where(upper, y * c, 0.0)
-    s_upper = batch.scale[b] * (pushed @ batch.rows)
+    s_upper = batch.scale[b] * (pushed @ batch.rows.features)
     s_upper = s_upper - N @ (N.T @ s_upper) - centre * pushed.sum()
     s, beta, intercept = s_upper, np.zeros(len(X)), 0.0
     for _ in range(1 + REFINEMENTS if len(X) else 0):

@@ -20,9 +20,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
-from marginfold.rows import Array, WeightedGrams
+from marginfold.rows import Array, SharedRows
 from marginfold.solvers.crossover import crossover
-from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, check_batch, project, single
+from marginfold.solvers.svm import (
+    SVMBatch,
+    SVMSolution,
+    certify,
+    check_batch,
+    project,
+    single,
+    uncentre,
+)
 
 STEP_TO_BOUNDARY = 0.995
 """Share of the way to the boundary that one step may go."""
@@ -83,15 +91,16 @@ class InteriorPoint:
         """Solve every problem of the batch; rows without cost do not take part."""
         check_batch(batch)
         solutions: dict[int, SVMSolution] = {}
-        centre = batch.rows.mean(axis=0)
-        centred = replace(batch, rows=batch.rows - centre)
         for problems, kept in _same_support(batch):
-            part = centred.take(problems, None if kept.all() else np.flatnonzero(kept))
-            for b, solution in zip(problems, self._solve_all(part), strict=True):
-                shift = float(centre @ (batch.scale[b] * solution.coef))
+            part = batch.take(problems, None if kept.all() else np.flatnonzero(kept))
+            for position, solution in enumerate(self._solve_all(part)):
                 dual = np.zeros(len(kept))
                 dual[kept] = solution.dual
-                solutions[b] = replace(solution, intercept=solution.intercept - shift, dual=dual)
+                b = problems[position]
+                moved = uncentre(part, position, solution)
+                if not kept.all():  # the part has its own centre, relative to the batch's
+                    moved = uncentre(batch, b, moved)
+                solutions[b] = replace(moved, dual=dual)
         return [solutions[b] for b in range(len(batch))]
 
     def _solve_all(self, batch: SVMBatch) -> list[SVMSolution]:
@@ -139,40 +148,35 @@ def _same_support(batch: SVMBatch) -> Iterator[tuple[list[int], Array]]:
 
 @dataclass(frozen=True)
 class _Problems:
-    """The batch in the units of the iteration: rows with a column of ones, mean cost 1.
+    """The batch in the units of the iteration: the mean cost is 1, the bias is a coordinate.
 
-    The size of the rows and of the costs is absorbed by ``scale``, whose last column is the bias.
+    The unit of the costs is absorbed by ``scale``, whose last column belongs to the bias.
     """
 
-    rows: Array  # (n, r + 1)
+    rows: SharedRows
     signs: Array  # (B, n)
     costs: Array  # (B, n)
     scale: Array  # (B, r + 1)
     deflated: Array  # (B, r + 1, k)
     cost_unit: Array  # (B,)
     index: Array  # (B,) position in the original batch
-    grams: WeightedGrams
 
     @classmethod
     def of(cls, batch: SVMBatch) -> _Problems:
-        n, r = batch.rows.shape
-        rows = np.ones((n, r + 1))
-        size = float(np.sqrt(np.einsum("ij,ij->", batch.rows, batch.rows) / n)) or 1.0
-        np.divide(batch.rows, size, out=rows[:, :r])
+        r = batch.scale.shape[1]
         cost_unit = batch.costs.mean(axis=1)
         scale = np.ones((len(batch), r + 1))
-        scale[:, :r] = batch.scale * (size * np.sqrt(cost_unit))[:, None]
+        scale[:, :r] = batch.scale * np.sqrt(cost_unit)[:, None]
         deflated = np.zeros((len(batch), r + 1, batch.deflated.shape[2]))
         deflated[:, :r] = batch.deflated
         return cls(
-            rows=rows,
+            rows=batch.rows,
             signs=batch.signs,
             costs=batch.costs / cost_unit[:, None],
             scale=scale,
             deflated=deflated,
             cost_unit=cost_unit,
             index=np.arange(len(batch)),
-            grams=WeightedGrams(rows, len(batch)),
         )
 
     def take(self, kept: Array) -> _Problems:
@@ -186,11 +190,11 @@ class _Problems:
 
     def scores(self, u: Array) -> Array:
         """Return f = X s + b for all rows, shape (B, n)."""
-        return np.asarray((u * self.scale) @ self.rows.T)
+        return np.asarray((u * self.scale) @ self.rows.table.T)
 
     def sums(self, p: Array) -> Array:
         """Return [P_N X'p ; 1'p], shape (B, r + 1)."""
-        return self.project((p @ self.rows) * self.scale)
+        return self.project((p @ self.rows.table) * self.scale)
 
     def pull(self, a: Array) -> Array:
         """Return [P_N X'(y a) ; y'a]."""
@@ -204,7 +208,7 @@ class _Problems:
 
     def newton_matrices(self, d: Array) -> Array:
         """Return P (diag(1, .., 1, 0) + A' diag(d) A) P + N N' with A = [X, 1]."""
-        K = self.grams(d) * self.scale[:, :, None] * self.scale[:, None, :]
+        K = self.rows.grams(d) * self.scale[:, :, None] * self.scale[:, None, :]
         diagonal = np.arange(K.shape[1] - 1)
         K[:, diagonal, diagonal] += 1.0
         N = self.deflated

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.svm import SVC
 
 from marginfold.rows import Array
-from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, check_batch, single
+from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, check_batch, single, uncentre
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,12 @@ class LibSVM:
 
     def _solve_one(self, batch: SVMBatch, b: int) -> SVMSolution:
         N, c = batch.deflated[b], batch.costs[b]
-        features = (batch.rows - batch.rows.mean(axis=0)) * batch.scale[b]
+        features = batch.rows.features * batch.scale[b]
         features -= (features @ N) @ N.T
         svc = SVC(kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=False)
-        svc.fit(features, batch.signs[b], sample_weight=c)
+        svc.fit(features, batch.signs[b], sample_weight=np.ascontiguousarray(c))
         dual: Array = np.zeros(len(c))
         dual[svc.support_] = np.abs(svc.dual_coef_[0])
         coef = np.asarray(svc.coef_[0], dtype=np.float64)
-        return certify(batch, b, coef, dual, n_iter=int(np.max(svc.n_iter_)), tol=self.tol)
+        n_iter = int(np.max(svc.n_iter_))
+        return uncentre(batch, b, certify(batch, b, coef, dual, n_iter=n_iter, tol=self.tol))

@@ -12,14 +12,14 @@ the point: the certificate evaluates both on the original problem.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marginfold.errors import SolverError
-from marginfold.rows import Array
+from marginfold.rows import Array, SharedRows
 
 BALANCE_RESOLUTION = 1e-10
 """Share of the total cost below which the slope in the bias counts as zero."""
@@ -69,18 +69,19 @@ class SVMBatch:
 
     Attributes
     ----------
-    rows : array of shape (n, r)
+    rows : SharedRows
+        n rows with r features; they are centred, which a free bias makes lossless.
     signs : array of shape (B, n)
         Labels, +1 or -1.
     costs : array of shape (B, n)
         Upper bounds of the multipliers; a row with cost 0 does not take part.
     scale : array of shape (B, r)
-        Problem b sees the features ``rows * scale[b]``.
+        Problem b sees the features ``rows.features * scale[b]``.
     deflated : array of shape (B, r, k)
         Orthonormal columns (or zero columns) to which ``coef`` must be orthogonal.
     """
 
-    rows: Array
+    rows: SharedRows
     signs: Array
     costs: Array
     scale: Array
@@ -89,12 +90,12 @@ class SVMBatch:
     def __len__(self) -> int:
         return len(self.signs)
 
-    def take(self, problems: Sequence[int] | Array, rows: Array | None = None) -> SVMBatch:
-        """Return the batch of some problems, on some rows."""
+    def take(self, problems: Sequence[int], rows: Array | None = None) -> SVMBatch:
+        """Return the batch of some problems, on some rows (which are centred anew)."""
         index = np.asarray(problems)
         kept = slice(None) if rows is None else rows
         return SVMBatch(
-            rows=self.rows[kept],
+            rows=self.rows if rows is None else SharedRows(self.rows.features[rows]),
             signs=self.signs[index][:, kept],
             costs=self.costs[index][:, kept],
             scale=self.scale[index],
@@ -123,14 +124,16 @@ def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
         )
     if not np.isin(signs, (-1.0, 1.0)).all():
         raise SolverError("Labels must be +1 or -1; encode the classes first.")
-    costs = np.broadcast_to(np.asarray(C, dtype=np.float64), signs.shape)
+    costs = np.full(signs.shape, np.asarray(C, dtype=np.float64))
     r = rows.shape[1]
-    return SVMBatch(rows, signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0)))
+    return SVMBatch(
+        SharedRows(rows), signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0))
+    )
 
 
 def check_batch(batch: SVMBatch) -> None:
     """Refuse numbers that no solver can work with, and problems with one side only."""
-    if not (np.isfinite(batch.rows).all() and np.isfinite(batch.scale).all()):
+    if not (np.isfinite(batch.rows.table).all() and np.isfinite(batch.scale).all()):
         raise SolverError("Features must be finite; got NaN or infinity.")
     if not (np.isfinite(batch.costs).all() and (batch.costs >= 0).all()):
         raise SolverError("Costs must be finite and not negative.")
@@ -151,10 +154,13 @@ def project(batch: SVMBatch, b: int, vector: Array) -> Array:
 def certify(
     batch: SVMBatch, b: int, coef: Array, dual: Array, *, n_iter: int, tol: float
 ) -> SVMSolution:
-    """Turn any primal direction and any dual guess into a solution with a valid gap."""
+    """Turn any primal direction and any dual guess into a solution with a valid gap.
+
+    The intercept belongs to the centred rows; `uncentre` turns it into that of the given rows.
+    """
     y, c = batch.signs[b], batch.costs[b]
     dual = balance(np.clip(dual, 0.0, c), y)
-    s_dual = project(batch, b, batch.scale[b] * ((y * dual) @ batch.rows))
+    s_dual = project(batch, b, batch.scale[b] * ((y * dual) @ batch.rows.features))
     dual_objective = float(dual.sum() - 0.5 * s_dual @ s_dual)
     objective, s, intercept = min(
         (_evaluate(batch, b, s, dual) for s in (coef, s_dual)), key=lambda point: point[0]
@@ -172,6 +178,12 @@ def certify(
     )
 
 
+def uncentre(batch: SVMBatch, b: int, solution: SVMSolution) -> SVMSolution:
+    """Return the solution with the intercept of the rows as they were given."""
+    shift = float(batch.rows.centre @ (batch.scale[b] * solution.coef))
+    return replace(solution, intercept=solution.intercept - shift)
+
+
 def _evaluate(batch: SVMBatch, b: int, s: Array, dual: Array) -> tuple[float, Array, float]:
     """Return the objective of s with its best bias, or of s stretched by a rounding error.
 
@@ -179,7 +191,7 @@ def _evaluate(batch: SVMBatch, b: int, s: Array, dual: Array) -> tuple[float, Ar
     the certificate allows.  Stretching (s, b) by that much puts it outside again.
     """
     y, c = batch.signs[b], batch.costs[b]
-    f = batch.rows @ (batch.scale[b] * s)
+    f = batch.rows.features @ (batch.scale[b] * s)
     low, high = intercept_interval(f, y, c)
     intercept = 0.5 * (low + high)
     hinge = np.maximum(0.0, 1.0 - y * (f + intercept))

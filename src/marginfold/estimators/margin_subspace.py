@@ -1,0 +1,220 @@
+"""The common part of the transformers MMDA, LSVA and WSVDA."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from marginfold.errors import (
+    ExhaustedWarning,
+    InvalidInputError,
+    NoDirectionError,
+    UncertifiedWarning,
+)
+from marginfold.estimators.preparation import Prepared, prepare, resolve_solver
+from marginfold.feature_maps import is_linear, is_pairwise
+from marginfold.geometry.deflation import leading_directions
+from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_directions
+from marginfold.geometry.metric import Penalty
+from marginfold.geometry.tasks import SCHEDULES, Task
+from marginfold.parameters import Choice, Constraint, Count, Number, check_parameters
+from marginfold.rows import Array, one_blas_thread
+
+
+def _has_input_directions(estimator: Any) -> bool:
+    return is_linear(estimator.kernel)
+
+
+class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """Successive maximum-margin directions; subclasses say which penalty shapes the margin."""
+
+    n_components: int
+    C: float
+    kernel: Any
+    class_weight: Any
+    tasks: str
+    scaling: str
+    on_exhausted: str
+    unlabeled: Any
+    solver: Any
+    tol: float
+
+    @abstractmethod
+    def _penalty(self) -> Penalty:
+        """Return the penalty of the method."""
+
+    def _constraints(self) -> dict[str, Constraint]:
+        return {
+            "n_components": Count(1),
+            "C": Number(0.0, inclusive=False),
+            "tasks": Choice(*SCHEDULES),
+            "scaling": Choice("unit", "margin"),
+            "on_exhausted": Choice("stop", "pca"),
+            "tol": Number(0.0, inclusive=False),
+        }
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Class labels of any type; rows equal to ``unlabeled`` have none.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_all([self], X, y, sample_weight)
+        return self
+
+    def _fit_all(self, members: Sequence[Self], X: Any, y: Any, sample_weight: Any) -> None:
+        """Fit estimators that differ in C and in the weight of the penalty only, side by side."""
+        for member in members:
+            check_parameters(member, member._constraints())
+        solver = resolve_solver(self.solver, self.tol)
+        with one_blas_thread():
+            prepared = prepare(self, X, y, sample_weight, self._penalty())
+            subspaces = successive_directions(
+                prepared.rows,
+                prepared.labelled,
+                [member._penalty().scale(prepared.metric) for member in members],
+                [float(member.C) for member in members],
+                n_components=int(self.n_components),
+                schedule=self.tasks,
+                solver=solver,
+            )
+        for member, subspace in zip(members, subspaces, strict=True):
+            member._store(prepared, subspace)
+            if member is not self:
+                for name in ("n_features_in_", "feature_names_in_"):
+                    if hasattr(self, name):
+                        setattr(member, name, getattr(self, name))
+
+    def _store(self, prepared: Prepared, subspace: Subspace) -> None:
+        W = prepared.metric.rotate_back(subspace.W)
+        found, wanted = W.shape[1], int(self.n_components)
+        if found < wanted:
+            self._warn_exhausted(prepared, subspace, found)
+        fillers = np.zeros((len(W), 0))
+        if found < min(wanted, len(W)) and self.on_exhausted == "pca":
+            fillers = leading_directions(prepared.total, W, wanted - found)
+        elif found == 0:
+            raise NoDirectionError(self._explain(prepared, subspace, found))
+        extra = fillers.shape[1]
+        kept = subspace.components
+        self.directions_ = np.column_stack([W, fillers])
+        self.classes_ = prepared.classes
+        self.feature_map_ = prepared.feature_map
+        self.tasks_ = [_name(c.task, prepared.classes) for c in kept] + [None] * extra
+        self.gain_ = np.append([c.gain for c in kept], np.zeros(extra))
+        self.norms_ = np.append([c.norm for c in kept], np.ones(extra))
+        self.intercepts_ = np.append([c.intercept for c in kept], np.zeros(extra))
+        self.gap_ = np.append([c.solution.gap for c in kept], np.zeros(extra))
+        self.n_iter_per_component_ = np.array([c.solution.n_iter for c in kept] + [0] * extra)
+        self.n_iter_ = int(self.n_iter_per_component_.sum())
+        self.exhausted_ = {
+            _name(task, prepared.classes): gain for task, gain in subspace.exhausted.items()
+        }
+        self.n_components_ = found + extra
+        self.components_ = self.directions_.T.copy()
+        if is_linear(self.kernel):
+            self.components_ = self.feature_map_.in_input_units(self.directions_).T.copy()
+            self.mean_ = self.feature_map_.mean_
+        if not all(c.solution.converged for c in kept):
+            worst = int(np.argmax(self.gap_))
+            warnings.warn(
+                f"{type(self).__name__}: component {worst + 1} is certified to a relative duality "
+                f"gap of {self.gap_[worst]:.1e} only (tol={self.tol:g}); scale the features or "
+                "lower C.",
+                UncertifiedWarning,
+                stacklevel=4,
+            )
+
+    def _warn_exhausted(self, prepared: Prepared, subspace: Subspace, found: int) -> None:
+        if found or self.on_exhausted == "pca":
+            filled = (
+                " The rest are directions of largest variance (tasks_ is None there)."
+                if self.on_exhausted == "pca"
+                else ""
+            )
+            message = self._explain(prepared, subspace, found) + filled
+            warnings.warn(message, ExhaustedWarning, stacklevel=5)
+
+    def _explain(self, prepared: Prepared, subspace: Subspace, found: int) -> str:
+        name, wanted = type(self).__name__, self.n_components
+        r = prepared.rows.features.shape[1]
+        if found == r:
+            return (
+                f"{name} found {found} of {wanted} components: the data has only {r} dimensions."
+            )
+        gains = ", ".join(
+            f"{_name(task, prepared.classes)!r}: {gain:.1e}"
+            for task, gain in list(subspace.exhausted.items())[:5]
+        )
+        advice = (
+            "" if self.class_weight == "balanced" else " Try class_weight='balanced'."
+        )
+        return (
+            f"{name} found {found} of {wanted} components: no task has anything left to separate "
+            f"(relative gains when dropped: {gains}; threshold {MIN_GAIN:g} of what is "
+            f"attainable).{advice}"
+        )
+
+    def transform(self, X: Any) -> Array:
+        """Return the rows in the subspace, shape (n_samples, n_components_).
+
+        A row's image depends on that row alone.
+        """
+        return self._project(X) * (self.norms_ if self.scaling == "margin" else 1.0)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the decision value of each component's own task, (n_samples, n_components_)."""
+        return self._project(X) * self.norms_ + self.intercepts_
+
+    def _project(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(self.feature_map_.project(X, self.directions_))
+
+    @available_if(_has_input_directions)
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the point of the affine subspace ``mean_ + span(components_)`` for each image."""
+        check_is_fitted(self)
+        X = check_array(X, dtype=np.float64)
+        if X.shape[1] != self.n_components_:
+            raise InvalidInputError(
+                f"X has {X.shape[1]} columns, but {type(self).__name__} has "
+                f"{self.n_components_} components."
+            )
+        scale = self.norms_ if self.scaling == "margin" else np.ones(self.n_components_)
+        return np.asarray((X / scale) @ self.components_ + self.mean_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def _name(task: Task, classes: Array) -> Any:
+    """Return the class of a task, or the tuple of classes on its positive side."""
+    labels = tuple(classes[code].item() if hasattr(classes[code], "item") else classes[code]
+                   for code in task)
+    return labels[0] if len(labels) == 1 else labels

@@ -1,0 +1,226 @@
+"""Exact kernel coordinates: Z Z' is the centred kernel of the training rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
+from marginfold.feature_maps.weights import check_weights
+from marginfold.parameters import Count, Number, check_parameters
+from marginfold.rows import Array
+
+KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
+"""Kernel names that `ExactKernel` takes."""
+
+GAMMA_KERNELS = ("rbf", "poly", "sigmoid", "laplacian")
+"""Kernels with a parameter gamma."""
+
+RANK_RESOLUTION = 1e-10
+"""Eigenvalues below this share of the largest one are cut."""
+
+INDEFINITE = 1e-6
+"""A negative eigenvalue above this share of the largest one is worth a warning."""
+
+BLOCK_BYTES = 32 << 20
+"""Largest kernel block that is formed when new rows are mapped."""
+
+
+class ExactKernel(TransformerMixin, BaseEstimator):
+    """Coordinates in which a kernel method is a linear method, without approximation.
+
+    With K_c the centred kernel of the training rows and ``K_c = U S U'``, the coordinates of a row
+    are ``z(x) = k_c(x) U S^(-1/2)``; on the training rows ``Z Z' = K_c``.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", or a function of
+        two matrices that returns the kernel matrix between their rows.
+    gamma : "scale", "auto" or float, default="scale"
+        Kernel coefficient: "scale" is 1 / (n_features * variance of X), "auto" 1 / n_features.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the polynomial and sigmoid kernels.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The coefficient used.
+    eigenvalues_ : array of shape (rank,)
+        The positive eigenvalues of the centred kernel.
+
+    Notes
+    -----
+    Time grows with the cube and memory with the square of the number of rows.  Eigenvalues below
+    1e-10 of the largest are cut: a kernel matrix is never inverted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold import ExactKernel
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> Z = ExactKernel("rbf", gamma=0.5).fit_transform(X)
+    >>> gap = Z[0] - Z[1]
+    >>> bool(np.isclose(gap @ gap, 2 - 2 * np.exp(-0.5)))  # squared distance in feature space
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Learn the coordinates; rows with weight 0 are ignored."""
+        self._fit(X, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
+        """Fit and return the coordinates of the same rows, as `transform` does."""
+        return self._fit(X, sample_weight).transform(X)
+
+    def transform(self, X: Any) -> Array:
+        """Return the coordinates of rows, shape (n_samples, rank)."""
+        return self._times(X, self._dual_basis())
+
+    def project(self, X: Any, W: Array) -> Array:
+        """Return ``transform(X) @ W`` through one (n_training_rows, k) matrix."""
+        return self._times(X, self._dual_basis() @ W)
+
+    def _fit(self, X: Any, sample_weight: Any) -> Self:
+        check_parameters(self, {"degree": Count(1), "coef0": Number()})
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        weights = check_weights(sample_weight, X.shape[0])
+        kept = np.flatnonzero(weights)
+        share = weights[kept] / weights.sum()
+        self.gamma_ = self._resolve_gamma(X, weights)
+        if self.kernel == "precomputed":
+            _check_square(X)
+            self.training_rows_ = kept
+            K = _dense(X)[np.ix_(kept, kept)]
+        else:
+            self.training_rows_ = X[kept]
+            K = self._kernel_matrix(self.training_rows_)
+        self.column_means_ = share @ K
+        self.mean_kernel_ = float(self.column_means_ @ share)
+        self.share_ = share
+        centred = K - self.column_means_ - (K @ share)[:, None] + self.mean_kernel_
+        S, U = scipy.linalg.eigh(0.5 * (centred + centred.T), check_finite=False)
+        if S[0] < -INDEFINITE * max(S[-1], 0.0):
+            warnings.warn(
+                f"The kernel {self.kernel!r} is not positive semi-definite (eigenvalue {S[0]:.3g} "
+                f"beside {S[-1]:.3g}); its negative part is dropped.",
+                MarginfoldWarning,
+                stacklevel=3,
+            )
+        positive = S > RANK_RESOLUTION * max(S[-1], 0.0)
+        order = np.flatnonzero(positive)[::-1]
+        self.eigenvalues_ = S[order]
+        self.eigenvectors_ = U[:, order]
+        return self
+
+    def _dual_basis(self) -> Array:
+        check_is_fitted(self)
+        return np.asarray(self.eigenvectors_ / np.sqrt(self.eigenvalues_))
+
+    def _times(self, X: Any, A: Array) -> Array:
+        """Return the centred kernel rows times A, block by block."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        out = np.empty((X.shape[0], A.shape[1]))
+        for block in self._blocks(X.shape[0]):
+            K = self._kernel_matrix(X[block])
+            K = K - (K @ self.share_)[:, None] - (self.column_means_ - self.mean_kernel_)
+            out[block] = K @ A
+        return out
+
+    def _blocks(self, n_rows: int) -> Iterator[slice]:
+        size = max(1, BLOCK_BYTES // (8 * len(self.share_)))
+        return (slice(start, start + size) for start in range(0, n_rows, size))
+
+    def _kernel_matrix(self, X: Any) -> Array:
+        """Return the kernel between rows and the training rows."""
+        if self.kernel == "precomputed":
+            return _dense(X)[:, self.training_rows_]
+        if callable(self.kernel):
+            K = np.asarray(self.kernel(X, self.training_rows_), dtype=np.float64)
+            if K.shape != (X.shape[0], self.training_rows_.shape[0]):
+                raise InvalidInputError(
+                    f"The kernel function returned shape {K.shape} for {X.shape[0]} and "
+                    f"{self.training_rows_.shape[0]} rows; it must return one value per pair."
+                )
+            return K
+        return np.asarray(
+            pairwise_kernels(
+                X,
+                self.training_rows_,
+                metric=self.kernel,
+                filter_params=True,
+                gamma=self.gamma_,
+                degree=self.degree,
+                coef0=self.coef0,
+            )
+        )
+
+    def _resolve_gamma(self, X: Any, weights: Array) -> float:
+        if not callable(self.kernel) and self.kernel not in KERNELS:
+            raise InvalidParameterError(
+                f"ExactKernel: kernel must be one of {', '.join(KERNELS)} or a function of two "
+                f"matrices; got {self.kernel!r}."
+            )
+        if not isinstance(self.gamma, str):
+            check_parameters(self, {"gamma": Number(0.0, inclusive=False)})
+            return float(self.gamma)
+        if self.gamma not in ("scale", "auto"):
+            raise InvalidParameterError(
+                f"ExactKernel: gamma must be 'scale', 'auto' or a number > 0; got {self.gamma!r}."
+            )
+        if self.gamma == "scale" and self.kernel in GAMMA_KERNELS:
+            variance = _variance(X, weights)
+            return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        return 1.0 / X.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def _variance(X: Any, weights: Array) -> float:
+    """Return the weighted variance of all entries of X."""
+    entries = weights.sum() * X.shape[1]
+    mean = float(np.asarray(weights @ X).sum() / entries)
+    if scipy.sparse.issparse(X):
+        return float(np.asarray(weights @ X.multiply(X)).sum() / entries) - mean**2
+    return float((weights @ (X - mean) ** 2).sum() / entries)
+
+
+def _check_square(K: Any) -> None:
+    if K.shape[0] != K.shape[1]:
+        raise InvalidInputError(
+            f"A precomputed kernel must be square in fit; got shape {K.shape}. "
+            "Give the kernel between all training rows."
+        )
+
+
+def _dense(X: Any) -> Array:
+    return X.toarray() if scipy.sparse.issparse(X) else X

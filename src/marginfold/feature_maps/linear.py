@@ -1,0 +1,99 @@
+"""The linear feature map: centred rows, in a basis of their span when there are few of them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginfold.feature_maps.weights import check_weights
+from marginfold.rows import Array
+
+SPAN_RESOLUTION = 1e-12
+"""Relative size of a singular value that counts as zero in the span of the rows."""
+
+
+class Linear(TransformerMixin, BaseEstimator):
+    """Centre the rows; with more features than rows, work in an orthonormal basis of their span.
+
+    ``Z = (X - mean) B`` with B the identity or, when n_features > n_samples, an orthonormal basis
+    of the span of the centred training rows.  Nothing of size n_features x n_features is formed.
+
+    Attributes
+    ----------
+    mean_ : array of shape (n_features,)
+        The (weighted) mean of the training rows.
+    basis_ : array of shape (n_features, rank) or None
+        The basis B, None for the identity.
+
+    Notes
+    -----
+    Sparse input is accepted.  The coordinates are dense: for sparse data with very many features
+    use ``ExactKernel("linear")``, which keeps the rows sparse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold import Linear
+    >>> Linear().fit_transform(np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 3.0]]))
+    array([[-1., -1.],
+           [ 1., -1.],
+           [ 0.,  2.]])
+    >>> wide = np.eye(3, 50)
+    >>> Linear().fit(wide).transform(wide).shape
+    (3, 2)
+    """
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Learn the mean and, for wide data, the basis; rows with weight 0 are ignored."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        weights = check_weights(sample_weight, X.shape[0])
+        kept = np.flatnonzero(weights)
+        rows = X if len(kept) == X.shape[0] else X[kept]
+        self.mean_ = np.asarray(weights[kept] @ rows).ravel() / weights.sum()
+        self.basis_ = _span(rows, self.mean_) if len(kept) < X.shape[1] else None
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the coordinates, shape (n_samples, n_features or rank)."""
+        X = self._validated(X)
+        return _dense(X) - self.mean_ if self.basis_ is None else self._times(X, self.basis_)
+
+    def project(self, X: Any, W: Array) -> Array:
+        """Return ``transform(X) @ W`` without the coordinates in between."""
+        return self._times(self._validated(X), self.in_input_units(W))
+
+    def in_input_units(self, W: Array) -> Array:
+        """Return directions, given as columns in coordinates, as columns in input features."""
+        return W if self.basis_ is None else self.basis_ @ W
+
+    def _times(self, X: Any, B: Array) -> Array:
+        if scipy.sparse.issparse(X):
+            return np.asarray(X @ B) - self.mean_ @ B
+        return np.asarray((X - self.mean_) @ B)
+
+    def _validated(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def _span(rows: Any, mean: Array) -> Array:
+    """Return an orthonormal basis of the centred rows by QR, then the SVD of the small factor."""
+    Q, R = scipy.linalg.qr((_dense(rows) - mean).T, mode="economic", check_finite=False)
+    U, sizes, _ = scipy.linalg.svd(R, check_finite=False)
+    kept = sizes > SPAN_RESOLUTION * sizes[0]
+    return np.asarray(Q @ U[:, kept])
+
+
+def _dense(X: Any) -> Array:
+    return X.toarray() if scipy.sparse.issparse(X) else X

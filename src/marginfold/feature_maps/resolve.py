@@ -1,0 +1,40 @@
+"""From what a user writes as ``kernel=...`` to a feature map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+
+from marginfold.errors import InvalidParameterError
+from marginfold.feature_maps.exact_kernel import KERNELS, ExactKernel
+from marginfold.feature_maps.linear import Linear
+from marginfold.feature_maps.transformed import Transformed
+
+
+def resolve_feature_map(kernel: Any) -> Any:
+    """Return an unfitted feature map: for a shorthand its defaults, for an object a clone."""
+    if isinstance(kernel, str):
+        if kernel == "linear":
+            return Linear()
+        if kernel in KERNELS:
+            return ExactKernel(kernel)
+    elif hasattr(kernel, "fit") and hasattr(kernel, "transform") and not isinstance(kernel, type):
+        return clone(kernel) if hasattr(kernel, "project") else Transformed(kernel)
+    elif callable(kernel) and not isinstance(kernel, type):
+        return ExactKernel(kernel)
+    raise InvalidParameterError(
+        f"kernel must be one of {', '.join(KERNELS)}, a function of two matrices, a feature map "
+        f"such as ExactKernel('rbf', gamma=0.1), or a scikit-learn transformer; got {kernel!r}."
+    )
+
+
+def is_linear(kernel: Any) -> bool:
+    """Return whether directions can be expressed in input features."""
+    return isinstance(kernel, Linear) or (isinstance(kernel, str) and kernel == "linear")
+
+
+def is_pairwise(kernel: Any) -> bool:
+    """Return whether X is a kernel matrix instead of features."""
+    name = kernel.kernel if isinstance(kernel, ExactKernel) else kernel
+    return isinstance(name, str) and name == "precomputed"

@@ -1,0 +1,57 @@
+"""Any scikit-learn transformer as a feature map."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from marginfold.feature_maps.weights import check_weights
+from marginfold.rows import Array
+
+
+class Transformed(TransformerMixin, BaseEstimator):
+    """Centred output of a scikit-learn transformer (Nystroem, RBFSampler, a pipeline ...).
+
+    Parameters
+    ----------
+    transformer : estimator
+        It is cloned and fitted without labels and without sample weights, on the rows whose weight
+        is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from marginfold.feature_maps import Transformed
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> Transformed(PolynomialFeatures(2)).fit_transform(X).mean(axis=0)
+    array([0., 0., 0.])
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Fit a clone of the transformer and the mean of its output."""
+        weights = check_weights(sample_weight, X.shape[0])
+        kept = np.flatnonzero(weights)
+        self.transformer_ = clone(self.transformer).fit(X if len(kept) == X.shape[0] else X[kept])
+        self.mean_ = weights @ self._output(X) / weights.sum()
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the centred coordinates."""
+        check_is_fitted(self)
+        return self._output(X) - self.mean_
+
+    def project(self, X: Any, W: Array) -> Array:
+        """Return ``transform(X) @ W``."""
+        return np.asarray(self.transform(X) @ W)
+
+    def _output(self, X: Any) -> Array:
+        Z = self.transformer_.transform(X)
+        return np.asarray(Z.toarray() if scipy.sparse.issparse(Z) else Z, dtype=np.float64)

@@ -1,0 +1,77 @@
+"""The only deflation code of the library.
+
+A new direction must be orthogonal to the earlier ones, ``W'w = 0``.  With ``w = D^(-1/2) s`` that
+is ``(D^(-1/2) W)'s = 0``: in whitened coordinates a plain Euclidean projection.  Both sets are kept
+orthonormal by Gram-Schmidt in two passes.  One pass is not enough: w is a sum with massive
+cancellation, and the papers' recursions lose orthogonality completely after five components.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import scipy.linalg
+
+from marginfold.rows import Array
+
+PASSES = 2
+"""Passes of Gram-Schmidt."""
+
+
+@dataclass(frozen=True)
+class Deflation:
+    """Directions found so far, in the eigenvectors' coordinates.
+
+    Attributes
+    ----------
+    W : array of shape (r, k)
+        Orthonormal directions.
+    N : array of shape (r, k)
+        Orthonormal basis of ``scale * W``: where whitened weights must not go.
+    """
+
+    W: Array
+    N: Array
+
+    @classmethod
+    def none(cls, n_coordinates: int) -> Self:
+        """Return the start: nothing is deflated."""
+        return cls(W=np.zeros((n_coordinates, 0)), N=np.zeros((n_coordinates, 0)))
+
+    def append(self, w: Array, scale: Array) -> Self:
+        """Add the direction of w (not zero)."""
+        direction = orthonormal_part(w, self.W)
+        normal = orthonormal_part(scale * direction, self.N)
+        return type(self)(
+            W=np.column_stack([self.W, direction]), N=np.column_stack([self.N, normal])
+        )
+
+    def complement(self, s: Array) -> Array:
+        """Return whitened vectors (rows) without their deflated part."""
+        return np.asarray(s - (s @ self.N) @ self.N.T)
+
+
+def orthonormal_part(w: Array, W: Array) -> Array:
+    """Return the unit vector along the part of w that is orthogonal to the columns of W."""
+    for _ in range(PASSES):
+        w = w / np.linalg.norm(w)
+        w = w - W @ (W.T @ w)
+    return np.asarray(w / np.linalg.norm(w))
+
+
+def leading_directions(total: Array, W: Array, n_directions: int) -> Array:
+    """Return the leading eigenvectors of the total scatter in the complement of W.
+
+    The sign of each makes its largest entry positive.
+    """
+    r, k = W.shape
+    n_directions = min(n_directions, r - k)
+    basis = scipy.linalg.qr(W)[0][:, k:] if k else np.eye(r)
+    _, vectors = scipy.linalg.eigh(
+        basis.T @ total @ basis, subset_by_index=(r - k - n_directions, r - k - 1)
+    )
+    directions = basis @ vectors[:, ::-1]
+    largest = np.abs(directions).argmax(axis=0)
+    return np.asarray(directions * np.sign(directions[largest, np.arange(n_directions)]))

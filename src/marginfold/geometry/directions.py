@@ -1,0 +1,149 @@
+"""Successive maximum-margin directions: the loop behind MMDA, LSVA and WSVDA.
+
+Component k minimises ``1/2 w'Aw + sum_i C_i max(0, 1 - y_i (w'z_i + b))`` over all w orthogonal to
+the earlier directions (000 eq. (1), 001 eq. (15)).  Several metrics (graph weights) and costs are
+solved side by side: the rows are shared, so one iteration of the solver serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from marginfold.geometry.deflation import Deflation
+from marginfold.geometry.tasks import SCHEDULES, LabelledRows, Schedule, Task
+from marginfold.rows import Array, SharedRows
+from marginfold.solvers import SVMBatch, SVMSolution, SVMSolver
+
+MIN_GAIN = 1e-4
+"""Share of the attainable gain below which a task is exhausted."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One direction that was kept: its task, gain and certified solution."""
+
+    task: Task
+    gain: float
+    norm: float
+    intercept: float
+    solution: SVMSolution
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """The directions of one problem.
+
+    Attributes
+    ----------
+    W : array of shape (r, k)
+        Orthonormal directions in columns.
+    components : tuple of Component
+    exhausted : dict
+        The gain at which each exhausted task was dropped.
+    """
+
+    W: Array
+    components: tuple[Component, ...]
+    exhausted: dict[Task, float]
+
+
+@dataclass
+class _Track:
+    """One problem on its way: its metric, cost, directions so far and schedule."""
+
+    scale: Array
+    C: float
+    schedule: Schedule
+    deflation: Deflation
+    components: list[Component] = field(default_factory=list)
+    exhausted: dict[Task, float] = field(default_factory=dict)
+
+
+def successive_directions(
+    rows: SharedRows,
+    labelled: LabelledRows,
+    scales: Sequence[Array],
+    costs: Sequence[float],
+    *,
+    n_components: int,
+    schedule: str,
+    solver: SVMSolver,
+) -> list[Subspace]:
+    """Return the directions of every problem; problem b has the metric ``diag(scales[b])^-2``."""
+    r = rows.features.shape[1]
+    tracks = [
+        _Track(scale, C, SCHEDULES[schedule](labelled.n_classes), Deflation.none(r))
+        for scale, C in zip(scales, costs, strict=True)
+    ]
+    means = labelled.class_means(rows.features)
+    while proposals := _proposals(tracks, means, min(n_components, r)):
+        batch = _batch(rows, labelled, proposals)
+        for b, solution in enumerate(solver.solve_batch(batch)):
+            track, task = proposals[b]
+            _consider(track, task, solution, *gain_of(batch, b, solution))
+    return [
+        Subspace(track.deflation.W, tuple(track.components), track.exhausted) for track in tracks
+    ]
+
+
+def _proposals(
+    tracks: list[_Track], means: Array, n_components: int
+) -> list[tuple[_Track, Task]]:
+    proposals = []
+    for track in tracks:
+        if len(track.components) < n_components:
+            task = track.schedule.propose(
+                lambda track=track: track.deflation.complement(means * track.scale)
+            )
+            if task is not None:
+                proposals.append((track, task))
+    return proposals
+
+
+def _batch(
+    rows: SharedRows, labelled: LabelledRows, proposals: list[tuple[_Track, Task]]
+) -> SVMBatch:
+    depth = max(track.deflation.N.shape[1] for track, _ in proposals)
+    deflated = np.zeros((len(proposals), rows.features.shape[1], depth))
+    for b, (track, _) in enumerate(proposals):
+        deflated[b, :, : track.deflation.N.shape[1]] = track.deflation.N
+    return SVMBatch(
+        rows=rows,
+        signs=np.stack([labelled.signs(task) for _, task in proposals]),
+        costs=np.stack([labelled.costs(task, track.C) for track, task in proposals]),
+        scale=np.stack([track.scale for track, _ in proposals]),
+        deflated=deflated,
+    )
+
+
+def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool]:
+    """Return the relative gain ``1 - P(w, b) / P(0)`` and whether it is more than nothing.
+
+    ``P(0) = 2 min(cost of either side)``.  A cost so small that every row stays inside the margin
+    cannot gain more than about ``min(cost) |x|^2 / 4``, whatever the direction: the gain is judged
+    as a share of what is attainable, so that a small C does not look like exhausted data.
+    """
+    y, c = batch.signs[b], batch.costs[b]
+    side = float(min(c[y > 0].sum(), c[y < 0].sum()))
+    gain = 1.0 - solution.objective / (2.0 * side)
+    square_norms = np.einsum("ij,ij,j->i", batch.rows.features, batch.rows.features, batch.scale[b] ** 2)
+    attainable = min(1.0, 0.25 * side * float(c @ square_norms) / float(c.sum()))
+    return max(gain, 0.0), bool(gain > MIN_GAIN * attainable)
+
+
+def _consider(
+    track: _Track, task: Task, solution: SVMSolution, gain: float, enough: bool
+) -> None:
+    kept = track.schedule.report(task, gain, enough)
+    if not enough:
+        track.exhausted[task] = gain
+    if not kept:
+        return
+    w = track.scale * solution.coef
+    track.deflation = track.deflation.append(w, track.scale)
+    track.components.append(
+        Component(task, gain, float(np.linalg.norm(w)), solution.intercept, solution)
+    )

@@ -1,0 +1,107 @@
+"""The metric ``A = a I + lam Z'LZ`` of a method: one eigendecomposition for every a and lam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+
+from marginfold.errors import GraphError, InvalidInputError
+from marginfold.graphs import resolve_graph
+from marginfold.rows import Array
+
+NEGATIVE_RESOLUTION = 1e-9
+"""Negative eigenvalues of a scatter matrix above this share of the largest are not rounding."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The spectrum of a scatter matrix in feature coordinates.
+
+    Attributes
+    ----------
+    theta : array of shape (r,)
+        Eigenvalues of ``M = Z'LZ``, not negative.
+    Q : array of shape (r, r) or None
+        Eigenvectors in columns; None means the identity.
+    unit : float
+        Mean of theta weighted by the data, ``tr(Z M Z') / tr(Z Z')``: dividing lam by it makes the
+        graph weight free of units, of the number of rows and of the feature map.
+    """
+
+    theta: Array
+    Q: Array | None
+    unit: float
+
+    @classmethod
+    def euclidean(cls, n_coordinates: int) -> Self:
+        """Return the metric without any graph (MMDA, plain support vector machines)."""
+        return cls(theta=np.zeros(n_coordinates), Q=None, unit=1.0)
+
+    @classmethod
+    def of_scatter(cls, M: Array, total: Array, *, graph: object) -> Self:
+        """Decompose ``M = Z'LZ``; ``total`` is Z'Z, ``graph`` is named in errors."""
+        theta, Q = scipy.linalg.eigh(M, check_finite=False)
+        largest = max(abs(float(theta[0])), float(theta[-1])) if len(theta) else 0.0
+        if len(theta) and theta[0] < -NEGATIVE_RESOLUTION * largest:
+            raise GraphError(
+                f"The graph {graph!r} is not positive semi-definite on these rows (eigenvalue "
+                f"{theta[0]:.3g} beside {theta[-1]:.3g}); its penalty would reward instead."
+            )
+        size = float(np.trace(total))
+        unit = float((M * total).sum()) / size if size > 0 else 0.0
+        return cls(theta=np.maximum(theta, 0.0), Q=Q, unit=max(unit, 0.0))
+
+    def rotate(self, Z: Array) -> Array:
+        """Return rows in the coordinates of the eigenvectors."""
+        return Z if self.Q is None else Z @ self.Q
+
+    def rotate_back(self, W: Array) -> Array:
+        """Return directions (columns) in the coordinates of Z."""
+        return W if self.Q is None else self.Q @ W
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """What a method adds to the hinge loss: ``1/2 w'(a I + lam Z'LZ)w``.
+
+    Attributes
+    ----------
+    graph : graph rule, shorthand or None
+        The rule for L; None leaves ``1/2 a |w|^2``.
+    weight : float
+        lam, or with ``normalize`` its dimensionless form.
+    normalize : bool
+        Whether ``weight`` is divided by the metric's unit.
+    ridge : float or None
+        None means a = 1 (000 eq. (2)); a number means ``a = ridge * tr(Z'LZ) / r``.
+    """
+
+    graph: Any
+    weight: float = 1.0
+    normalize: bool = False
+    ridge: float | None = None
+
+    def metric(self, points: Any, codes: Array, weights: Array, Z: Array, total: Array) -> Metric:
+        """Build the graph on the points and decompose its scatter in the coordinates Z."""
+        if self.graph is None:
+            return Metric.euclidean(Z.shape[1])
+        rule = resolve_graph(self.graph)
+        laplacian = rule.build(points, codes, unlabeled=-1, sample_weight=weights)
+        return Metric.of_scatter(laplacian.scatter(Z), total, graph=rule)
+
+    def scale(self, metric: Metric) -> Array:
+        """Return the diagonal of ``A^(-1/2)`` in the metric's eigenvectors."""
+        a, lam = 1.0, self.weight
+        if self.ridge is not None:
+            a = self.ridge * float(metric.theta.mean())
+            if a <= 0:
+                raise InvalidInputError(
+                    f"The scatter of the graph {self.graph!r} is zero on these rows, so there is "
+                    "no metric; every class may consist of copies of one row. Use MMDA instead."
+                )
+        elif self.normalize:
+            lam = self.weight / metric.unit if metric.unit > 0 else 0.0
+        return np.asarray(1.0 / np.sqrt(a + lam * metric.theta))

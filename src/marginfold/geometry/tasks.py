@@ -1,0 +1,190 @@
+"""Two-sided tasks made of several classes, and the order in which they are solved.
+
+A task is the tuple of the class codes on its positive side.  A schedule proposes the next task of
+one problem and is told the gain that it brought; a task without gain never comes back, because
+deflation can only lower a gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from marginfold.errors import InvalidParameterError
+from marginfold.rows import Array
+
+Task = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Class codes and weights of the rows that carry a label, and what an error on each costs.
+
+    ``factors`` are per class; "balanced" gives both sides of every task the same total cost.
+    """
+
+    codes: Array
+    weights: Array
+    n_classes: int
+    balanced: bool
+    factors: Array
+
+    def signs(self, task: Task) -> Array:
+        """Return +1 on the positive side of the task and -1 elsewhere."""
+        return np.where(np.isin(self.codes, task), 1.0, -1.0)
+
+    def costs(self, task: Task, C: float) -> Array:
+        """Return the cost of each row's hinge loss."""
+        costs = self.weights * self.factors[self.codes]
+        if self.balanced:
+            positive = self.signs(task) > 0
+            total, above = costs.sum(), costs[positive].sum()
+            costs = costs * np.where(positive, total / (2 * above), total / (2 * (total - above)))
+        return np.asarray(C * costs)
+
+    def class_means(self, rows: Array) -> Array:
+        """Return the weighted mean row of each class."""
+        sums = np.zeros((self.n_classes, rows.shape[1]))
+        for code in range(self.n_classes):
+            members = self.codes == code
+            sums[code] = self.weights[members] @ rows[members] / self.weights[members].sum()
+        return sums
+
+
+def class_factors(class_weight: Any, classes: Array) -> tuple[bool, Array]:
+    """Return (balanced, factor per class) for scikit-learn's ``class_weight``."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return class_weight is not None, np.ones(len(classes))
+    if not isinstance(class_weight, Mapping):
+        raise InvalidParameterError(
+            "class_weight must be None, 'balanced' or a dict of class labels to weights; "
+            f"got {class_weight!r}."
+        )
+    labels = list(classes)
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise InvalidParameterError(
+            f"class_weight names {unknown[0]!r}, which is not among the classes {labels}."
+        )
+    factors = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise InvalidParameterError(
+            f"class_weight must hold finite weights > 0; got {dict(class_weight)!r}."
+        )
+    return False, factors
+
+
+def one_vs_rest_tasks(n_classes: int) -> list[Task]:
+    """Return one task per class, or the single one of a two-class problem."""
+    return [(1,)] if n_classes == 2 else [(code,) for code in range(n_classes)]
+
+
+class Schedule(Protocol):
+    """The order of tasks for one problem."""
+
+    def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
+        """Return the next task, or None when nothing is left."""
+
+    def report(self, task: Task, gain: float, enough: bool) -> bool:
+        """Take note of a gain; return whether the task's direction is to be kept."""
+
+
+class RoundRobin:
+    """The papers' order: class after class, dropping those that are exhausted."""
+
+    def __init__(self, n_classes: int) -> None:
+        self._queue = one_vs_rest_tasks(n_classes)
+
+    def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
+        """Return the task at the head of the queue."""
+        return self._queue[0] if self._queue else None
+
+    def report(self, task: Task, gain: float, enough: bool) -> bool:
+        """Move the task to the end of the queue, or drop it."""
+        self._queue.remove(task)
+        if enough:
+            self._queue.append(task)
+        return enough
+
+
+class Greedy:
+    """The class with the largest gain next.
+
+    A gain never rises under deflation, so the last known gain is an upper bound: a task is solved
+    again only while its bound is the largest, and kept when its fresh gain still is.
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self._bounds = dict.fromkeys(one_vs_rest_tasks(n_classes), np.inf)
+
+    def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
+        """Return the task with the largest bound."""
+        return max(self._bounds, key=self._bounds.__getitem__) if self._bounds else None
+
+    def report(self, task: Task, gain: float, enough: bool) -> bool:
+        """Keep the direction if no other task can beat it."""
+        if not enough:
+            del self._bounds[task]
+            return False
+        self._bounds[task] = gain
+        return gain >= max(self._bounds.values())
+
+
+class Splits:
+    """Balanced bipartitions of the classes that part the pairs not yet parted.
+
+    Classes that no kept task has parted form a cell.  Each cell is halved along the direction in
+    which the class means of all cells vary most, so about log2(n_classes) tasks part all pairs;
+    then a new cycle begins in what is left.  A cycle without any gain is the end.
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self._n_classes = n_classes
+        self._begin_cycle()
+
+    def _begin_cycle(self) -> None:
+        self._cells: list[list[int]] = [list(range(self._n_classes))]
+        self._gained = False
+
+    def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
+        """Return the classes on the upper side of the halved cells."""
+        if all(len(cell) == 1 for cell in self._cells):
+            if not self._gained:
+                return None
+            self._begin_cycle()
+        means = deflated_means()
+        spread = np.vstack([means[cell] - means[cell].mean(axis=0) for cell in self._cells])
+        direction = np.linalg.svd(spread, full_matrices=False)[2][0]
+        heights = means @ direction
+        self._halves = [_halve(cell, heights) for cell in self._cells]
+        upper = [code for _, high in self._halves for code in high]
+        return tuple(sorted(_canonical(upper, self._n_classes)))
+
+    def report(self, task: Task, gain: float, enough: bool) -> bool:
+        """Refine the cells; a split without gain counts as done in this cycle."""
+        self._cells = [half for halves in self._halves for half in halves if half]
+        self._gained |= enough
+        return enough
+
+
+def _halve(cell: list[int], heights: Array) -> tuple[list[int], list[int]]:
+    ordered = sorted(cell, key=lambda code: heights[code])
+    middle = len(cell) // 2
+    return ordered[:middle], ordered[middle:]
+
+
+def _canonical(upper: list[int], n_classes: int) -> list[int]:
+    """Return the side without the first class, so that the sign of a split is not chance."""
+    if 0 in upper:
+        return [code for code in range(n_classes) if code not in upper]
+    return upper
+
+
+SCHEDULES: dict[str, Callable[[int], Schedule]] = {
+    "one_vs_rest": RoundRobin,
+    "greedy": Greedy,
+    "splits": Splits,
+}

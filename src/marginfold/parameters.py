@@ -1,0 +1,89 @@
+"""Parameter constraints as data: a small table per estimator, checked once in ``fit``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from marginfold.errors import InvalidParameterError
+
+
+class Constraint(Protocol):
+    """Something that can tell whether a value is allowed and say what is."""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether the value is in range."""
+
+    def __str__(self) -> str:
+        """Describe the allowed values."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite real number above (or at) a lower bound."""
+
+    low: float = -np.inf
+    inclusive: bool = True
+
+    def allows(self, value: Any) -> bool:
+        """Return whether the value is a finite number in range."""
+        if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+            return False
+        return float(value) >= self.low if self.inclusive else float(value) > self.low
+
+    def __str__(self) -> str:
+        relation = ">=" if self.inclusive else ">"
+        return f"a finite number {relation} {self.low:g}"
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole number at or above a lower bound."""
+
+    low: int = 1
+
+    def allows(self, value: Any) -> bool:
+        """Return whether the value is a whole number in range."""
+        return isinstance(value, Integral) and not isinstance(value, bool) and value >= self.low
+
+    def __str__(self) -> str:
+        return f"a whole number >= {self.low}"
+
+
+class Choice:
+    """One of a few values."""
+
+    def __init__(self, *options: Any) -> None:
+        self.options = options
+
+    def allows(self, value: Any) -> bool:
+        """Return whether the value is one of the options, of the same type."""
+        return any(type(value) is type(option) and value == option for option in self.options)
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(repr(option) for option in self.options)
+
+
+class Flag:
+    """True or False."""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether the value is a truth value."""
+        return isinstance(value, (bool, np.bool_))
+
+    def __str__(self) -> str:
+        return "True or False"
+
+
+def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> None:
+    """Raise `InvalidParameterError` for the first parameter that is out of range."""
+    for name, constraint in constraints.items():
+        value = getattr(owner, name)
+        if not constraint.allows(value):
+            raise InvalidParameterError(
+                f"{type(owner).__name__}: {name} must be {constraint}; got {value!r}."
+            )
