@@ -46,6 +46,12 @@ def gram(Z: Array, weights: Array | None = None) -> Array:
     return total
 
 
+def column_signs(vectors: Array) -> Array:
+    """Return the sign of the entry of largest size in each column, to fix eigenvectors' signs."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return np.asarray(np.sign(vectors[largest, np.arange(vectors.shape[1])]))
+
+
 class SharedRows:
     """Rows that many problems share: centred, with a column of ones for the bias.
 

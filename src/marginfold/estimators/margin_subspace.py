@@ -155,16 +155,12 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         name, wanted = type(self).__name__, self.n_components
         r = prepared.rows.features.shape[1]
         if found == r:
-            return (
-                f"{name} found {found} of {wanted} components: the data has only {r} dimensions."
-            )
+            return f"{name} found {found} of {wanted} components: the data has only {r} dimensions."
         gains = ", ".join(
             f"{_name(task, prepared.classes)!r}: {gain:.1e}"
             for task, gain in list(subspace.exhausted.items())[:5]
         )
-        advice = (
-            "" if self.class_weight == "balanced" else " Try class_weight='balanced'."
-        )
+        advice = "" if self.class_weight == "balanced" else " Try class_weight='balanced'."
         return (
             f"{name} found {found} of {wanted} components: no task has anything left to separate "
             f"(relative gains when dropped: {gains}; threshold {MIN_GAIN:g} of what is "
@@ -215,6 +211,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 def _name(task: Task, classes: Array) -> Any:
     """Return the class of a task, or the tuple of classes on its positive side."""
-    labels = tuple(classes[code].item() if hasattr(classes[code], "item") else classes[code]
-                   for code in task)
+    labels = tuple(
+        classes[code].item() if hasattr(classes[code], "item") else classes[code] for code in task
+    )
     return labels[0] if len(labels) == 1 else labels

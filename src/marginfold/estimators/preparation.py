@@ -61,6 +61,5 @@ def resolve_solver(solver: Any, tol: float) -> SVMSolver:
     if hasattr(solver, "solve_batch"):
         return solver  # type: ignore[no-any-return]
     raise InvalidParameterError(
-        "solver must be 'interior_point', 'libsvm' or an object with solve_batch; "
-        f"got {solver!r}."
+        f"solver must be 'interior_point', 'libsvm' or an object with solve_batch; got {solver!r}."
     )

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
 from marginfold.feature_maps.weights import check_weights
 from marginfold.parameters import Count, Number, check_parameters
-from marginfold.rows import Array
+from marginfold.rows import Array, column_signs
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
 """Kernel names that `ExactKernel` takes."""
@@ -38,7 +38,8 @@ class ExactKernel(TransformerMixin, BaseEstimator):
     """Coordinates in which a kernel method is a linear method, without approximation.
 
     With K_c the centred kernel of the training rows and ``K_c = U S U'``, the coordinates of a row
-    are ``z(x) = k_c(x) U S^(-1/2)``; on the training rows ``Z Z' = K_c``.
+    are ``z(x) = k_c(x) U S^(-1/2)``; on the training rows ``Z Z' = K_c``.  They are the scores of
+    kernel PCA (with sample weights: of the weighted rows), with the largest score positive.
 
     Parameters
     ----------
@@ -58,6 +59,8 @@ class ExactKernel(TransformerMixin, BaseEstimator):
         The coefficient used.
     eigenvalues_ : array of shape (rank,)
         The positive eigenvalues of the centred kernel.
+    dual_basis_ : array of shape (n_training_rows, rank)
+        ``U S^(-1/2)``: coordinates are centred kernel values times this.
 
     Notes
     -----
@@ -99,11 +102,13 @@ class ExactKernel(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates of rows, shape (n_samples, rank)."""
-        return self._times(X, self._dual_basis())
+        check_is_fitted(self)
+        return self._times(X, self.dual_basis_)
 
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W`` through one (n_training_rows, k) matrix."""
-        return self._times(X, self._dual_basis() @ W)
+        check_is_fitted(self)
+        return self._times(X, self.dual_basis_ @ W)
 
     def _fit(self, X: Any, sample_weight: Any) -> Self:
         check_parameters(self, {"degree": Count(1), "coef0": Number()})
@@ -123,7 +128,9 @@ class ExactKernel(TransformerMixin, BaseEstimator):
         self.mean_kernel_ = float(self.column_means_ @ share)
         self.share_ = share
         centred = K - self.column_means_ - (K @ share)[:, None] + self.mean_kernel_
-        S, U = scipy.linalg.eigh(0.5 * (centred + centred.T), check_finite=False)
+        roots = np.sqrt(share * len(share))
+        weighted = roots[:, None] * (0.5 * (centred + centred.T)) * roots
+        S, U = scipy.linalg.eigh(weighted, check_finite=False)
         if S[0] < -INDEFINITE * max(S[-1], 0.0):
             warnings.warn(
                 f"The kernel {self.kernel!r} is not positive semi-definite (eigenvalue {S[0]:.3g} "
@@ -134,12 +141,9 @@ class ExactKernel(TransformerMixin, BaseEstimator):
         positive = S > RANK_RESOLUTION * max(S[-1], 0.0)
         order = np.flatnonzero(positive)[::-1]
         self.eigenvalues_ = S[order]
-        self.eigenvectors_ = U[:, order]
+        basis = roots[:, None] * U[:, order] / np.sqrt(S[order])
+        self.dual_basis_ = basis * column_signs(centred @ basis)
         return self
-
-    def _dual_basis(self) -> Array:
-        check_is_fitted(self)
-        return np.asarray(self.eigenvectors_ / np.sqrt(self.eigenvalues_))
 
     def _times(self, X: Any, A: Array) -> Array:
         """Return the centred kernel rows times A, block by block."""

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.feature_maps.weights import check_weights
-from marginfold.rows import Array
+from marginfold.rows import Array, column_signs
 
 SPAN_RESOLUTION = 1e-12
 """Relative size of a singular value that counts as zero in the span of the rows."""
@@ -21,7 +21,7 @@ class Linear(TransformerMixin, BaseEstimator):
     """Centre the rows; with more features than rows, work in an orthonormal basis of their span.
 
     ``Z = (X - mean) B`` with B the identity or, when n_features > n_samples, an orthonormal basis
-    of the span of the centred training rows.  Nothing of size n_features x n_features is formed.
+    of the span of the centred training rows (their principal axes).  Nothing of size n_features x n_features is formed.
 
     Attributes
     ----------
@@ -55,7 +55,9 @@ class Linear(TransformerMixin, BaseEstimator):
         kept = np.flatnonzero(weights)
         rows = X if len(kept) == X.shape[0] else X[kept]
         self.mean_ = np.asarray(weights[kept] @ rows).ravel() / weights.sum()
-        self.basis_ = _span(rows, self.mean_) if len(kept) < X.shape[1] else None
+        self.basis_ = None
+        if len(kept) < X.shape[1]:
+            self.basis_ = _principal_axes(rows, self.mean_, weights[kept])
         return self
 
     def transform(self, X: Any) -> Array:
@@ -87,12 +89,17 @@ class Linear(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _span(rows: Any, mean: Array) -> Array:
-    """Return an orthonormal basis of the centred rows by QR, then the SVD of the small factor."""
-    Q, R = scipy.linalg.qr((_dense(rows) - mean).T, mode="economic", check_finite=False)
+def _principal_axes(rows: Any, mean: Array, weights: Array) -> Array:
+    """Return the principal axes of the rows by QR, then the SVD of the small factor.
+
+    They do not depend on whether a row is repeated or has a weight; signs make the largest entry
+    of each axis positive.
+    """
+    weighted = (_dense(rows) - mean) * np.sqrt(weights)[:, None]
+    Q, R = scipy.linalg.qr(weighted.T, mode="economic", check_finite=False)
     U, sizes, _ = scipy.linalg.svd(R, check_finite=False)
-    kept = sizes > SPAN_RESOLUTION * sizes[0]
-    return np.asarray(Q @ U[:, kept])
+    axes = Q @ U[:, sizes > SPAN_RESOLUTION * sizes[0]]
+    return np.asarray(axes * column_signs(axes))
 
 
 def _dense(X: Any) -> Array:

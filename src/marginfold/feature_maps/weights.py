@@ -22,8 +22,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
         raise InvalidInputError(
-            f"sample_weight has shape {weights.shape} for {n_rows} rows; "
-            "give one weight per row."
+            f"sample_weight has shape {weights.shape} for {n_rows} rows; give one weight per row."
         )
     if (weights < 0).any():
         raise InvalidInputError(

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 import scipy.linalg
 
-from marginfold.rows import Array
+from marginfold.rows import Array, column_signs
 
 PASSES = 2
 """Passes of Gram-Schmidt."""
@@ -73,5 +73,4 @@ def leading_directions(total: Array, W: Array, n_directions: int) -> Array:
         basis.T @ total @ basis, subset_by_index=(r - k - n_directions, r - k - 1)
     )
     directions = basis @ vectors[:, ::-1]
-    largest = np.abs(directions).argmax(axis=0)
-    return np.asarray(directions * np.sign(directions[largest, np.arange(n_directions)]))
+    return np.asarray(directions * column_signs(directions))

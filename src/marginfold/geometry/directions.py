@@ -89,9 +89,7 @@ def successive_directions(
     ]
 
 
-def _proposals(
-    tracks: list[_Track], means: Array, n_components: int
-) -> list[tuple[_Track, Task]]:
+def _proposals(tracks: list[_Track], means: Array, n_components: int) -> list[tuple[_Track, Task]]:
     proposals = []
     for track in tracks:
         if len(track.components) < n_components:
@@ -129,14 +127,14 @@ def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool
     y, c = batch.signs[b], batch.costs[b]
     side = float(min(c[y > 0].sum(), c[y < 0].sum()))
     gain = 1.0 - solution.objective / (2.0 * side)
-    square_norms = np.einsum("ij,ij,j->i", batch.rows.features, batch.rows.features, batch.scale[b] ** 2)
+    square_norms = np.einsum(
+        "ij,ij,j->i", batch.rows.features, batch.rows.features, batch.scale[b] ** 2
+    )
     attainable = min(1.0, 0.25 * side * float(c @ square_norms) / float(c.sum()))
     return max(gain, 0.0), bool(gain > MIN_GAIN * attainable)
 
 
-def _consider(
-    track: _Track, task: Task, solution: SVMSolution, gain: float, enough: bool
-) -> None:
+def _consider(track: _Track, task: Task, solution: SVMSolution, gain: float, enough: bool) -> None:
     kept = track.schedule.report(task, gain, enough)
     if not enough:
         track.exhausted[task] = gain
