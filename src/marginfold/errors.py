@@ -14,7 +14,7 @@
     +-- MarginfoldWarning
         +-- ExhaustedWarning                      fewer components: nothing is left to find
         +-- GraphUnderflowWarning                 edge weights so small that the graph has no effect
-        +-- UncertifiedWarning                    a solver stopped before its duality gap was reached
+        +-- UncertifiedWarning                    a solver stopped above its duality gap
 """
 
 from __future__ import annotations

@@ -31,9 +31,12 @@ class Number:
 
     def allows(self, value: Any) -> bool:
         """Return whether the value is a finite number in range."""
-        if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        if isinstance(value, bool) or not isinstance(value, Real):
             return False
-        return float(value) >= self.low if self.inclusive else float(value) > self.low
+        number = float(value)
+        return bool(np.isfinite(number)) and (
+            number >= self.low if self.inclusive else number > self.low
+        )
 
     def __str__(self) -> str:
         relation = ">=" if self.inclusive else ">"
@@ -48,7 +51,9 @@ class Count:
 
     def allows(self, value: Any) -> bool:
         """Return whether the value is a whole number in range."""
-        return isinstance(value, Integral) and not isinstance(value, bool) and value >= self.low
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            return False
+        return int(value) >= self.low
 
     def __str__(self) -> str:
         return f"a whole number >= {self.low}"

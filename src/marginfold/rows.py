@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,11 @@ class SharedRows:
         np.subtract(Z, self.centre, out=self.table[:, :r])
         self.features = self.table[:, :r]
         self._pairs: Array | None = None
+
+    @cached_property
+    def variances(self) -> Array:
+        """The variance of each feature."""
+        return np.asarray(np.einsum("ij,ij->j", self.features, self.features) / len(self.table))
 
     def grams(self, d: Array) -> Array:
         """Return ``table' diag(d_b) table`` for a stack of non-negative weights d, shape (B, n).

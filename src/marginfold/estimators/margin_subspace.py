@@ -183,7 +183,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(self.feature_map_.project(X, self.directions_))
 
-    @available_if(_has_input_directions)
+    @available_if(_has_input_directions)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any) -> Array:
         """Return the point of the affine subspace ``mean_ + span(components_)`` for each image."""
         check_is_fitted(self)

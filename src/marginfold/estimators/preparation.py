@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -59,7 +59,7 @@ def resolve_solver(solver: Any, tol: float) -> SVMSolver:
     if isinstance(solver, str) and solver == "libsvm":
         return LibSVM(tol=tol)
     if hasattr(solver, "solve_batch"):
-        return solver  # type: ignore[no-any-return]
+        return cast(SVMSolver, solver)
     raise InvalidParameterError(
         f"solver must be 'interior_point', 'libsvm' or an object with solve_batch; got {solver!r}."
     )

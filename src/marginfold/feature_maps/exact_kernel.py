@@ -138,8 +138,8 @@ class ExactKernel(TransformerMixin, BaseEstimator):
                 MarginfoldWarning,
                 stacklevel=3,
             )
-        positive = S > RANK_RESOLUTION * max(S[-1], 0.0)
-        order = np.flatnonzero(positive)[::-1]
+        smallest = RANK_RESOLUTION * max(S[-1], 0.0)
+        order = np.flatnonzero(S > smallest)[::-1]
         self.eigenvalues_ = S[order]
         basis = roots[:, None] * U[:, order] / np.sqrt(S[order])
         self.dual_basis_ = basis * column_signs(centred @ basis)

@@ -21,7 +21,8 @@ class Linear(TransformerMixin, BaseEstimator):
     """Centre the rows; with more features than rows, work in an orthonormal basis of their span.
 
     ``Z = (X - mean) B`` with B the identity or, when n_features > n_samples, an orthonormal basis
-    of the span of the centred training rows (their principal axes).  Nothing of size n_features x n_features is formed.
+    of the span of the centred training rows (their principal axes).  Nothing of size
+    n_features x n_features is formed.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -61,6 +62,9 @@ class _Track:
     components: list[Component] = field(default_factory=list)
     exhausted: dict[Task, float] = field(default_factory=dict)
 
+    def deflated_means(self, means: Array) -> Array:
+        return self.deflation.complement(means * self.scale)
+
 
 def successive_directions(
     rows: SharedRows,
@@ -93,9 +97,7 @@ def _proposals(tracks: list[_Track], means: Array, n_components: int) -> list[tu
     proposals = []
     for track in tracks:
         if len(track.components) < n_components:
-            task = track.schedule.propose(
-                lambda track=track: track.deflation.complement(means * track.scale)
-            )
+            task = track.schedule.propose(partial(track.deflated_means, means))
             if task is not None:
                 proposals.append((track, task))
     return proposals
@@ -121,16 +123,14 @@ def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool
     """Return the relative gain ``1 - P(w, b) / P(0)`` and whether it is more than nothing.
 
     ``P(0) = 2 min(cost of either side)``.  A cost so small that every row stays inside the margin
-    cannot gain more than about ``min(cost) |x|^2 / 4``, whatever the direction: the gain is judged
-    as a share of what is attainable, so that a small C does not look like exhausted data.
+    cannot gain more than about ``min(cost) mean|x|^2 / 4``, whatever the direction: the gain is
+    judged as a share of what is attainable, so that a small C does not look like exhausted data.
     """
     y, c = batch.signs[b], batch.costs[b]
     side = float(min(c[y > 0].sum(), c[y < 0].sum()))
     gain = 1.0 - solution.objective / (2.0 * side)
-    square_norms = np.einsum(
-        "ij,ij,j->i", batch.rows.features, batch.rows.features, batch.scale[b] ** 2
-    )
-    attainable = min(1.0, 0.25 * side * float(c @ square_norms) / float(c.sum()))
+    square_norm = float(batch.rows.variances @ batch.scale[b] ** 2)
+    attainable = min(1.0, 0.25 * side * square_norm)
     return max(gain, 0.0), bool(gain > MIN_GAIN * attainable)
 
 

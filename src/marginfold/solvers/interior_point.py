@@ -122,7 +122,7 @@ class InteriorPoint:
             done = np.zeros(len(gaps), dtype=bool)
             for position in np.flatnonzero((gaps <= self.tol) | (idle[index] > 0) | give_up):
                 b = int(problems.index[position])
-                solution = _finish(batch, problems, state, position, n_iter, self.tol)
+                solution = _finish(batch, problems, state, int(position), n_iter, self.tol)
                 if b not in solutions or solution.gap < solutions[b].gap:
                     solutions[b] = solution
                 done[position] = give_up[position] or solution.converged
