@@ -7,6 +7,8 @@ A guess that was slightly wrong is repaired by moving the rows that violate thei
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
 
@@ -33,26 +35,35 @@ VIOLATION = 1e-9
 
 
 def crossover(
-    batch: SVMBatch, b: int, lower: Array, upper: Array, start: SVMSolution, *, tol: float
-) -> SVMSolution:
-    """Return the best certified solution among ``start`` and the faces that it suggests."""
-    best = _repair(batch, b, lower, upper, start, tol=tol)
-    if best.gap > EXACT:
-        share = np.minimum(start.dual, batch.costs[b] - start.dual) / batch.costs[b]
-        free = np.where(lower | upper, -1.0, share)
-        surplus = np.argsort(-free)[batch.rows.features.shape[1] - batch.deflated.shape[2] + 1 :]
-        surplus = surplus[free[surplus] >= 0]
-        if len(surplus):  # more free rows than dimensions: the doubtful ones go to their bounds
-            lower, upper = lower.copy(), upper.copy()
-            above = start.dual[surplus] > 0.5 * batch.costs[b][surplus]
-            lower[surplus], upper[surplus] = ~above, above
-            best = _repair(batch, b, lower, upper, best, tol=tol)
+    batch: SVMBatch, b: int, lower: Array, upper: Array, dual: Array, *, n_iter: int, tol: float
+) -> SVMSolution | None:
+    """Return the best certified solution on the faces that a nearly optimal point suggests."""
+    best = _repair(batch, b, lower, upper, None, n_iter=n_iter, tol=tol)
+    if best is not None and best.gap <= EXACT:
+        return best
+    c = batch.costs[b]
+    share = np.where(lower | upper, -1.0, np.minimum(dual, c - dual) / c)
+    n_free = batch.scale.shape[1] - np.count_nonzero(batch.deflated[b].any(axis=0)) + 1
+    surplus = np.argsort(-share)[n_free:]
+    surplus = surplus[share[surplus] >= 0]
+    if len(surplus):  # more free rows than dimensions: the doubtful ones go to their bounds
+        lower, upper = lower.copy(), upper.copy()
+        above = dual[surplus] > 0.5 * c[surplus]
+        lower[surplus], upper[surplus] = ~above, above
+        best = _repair(batch, b, lower, upper, best, n_iter=n_iter, tol=tol)
     return best
 
 
 def _repair(
-    batch: SVMBatch, b: int, lower: Array, upper: Array, best: SVMSolution, *, tol: float
-) -> SVMSolution:
+    batch: SVMBatch,
+    b: int,
+    lower: Array,
+    upper: Array,
+    best: SVMSolution | None,
+    *,
+    n_iter: int,
+    tol: float,
+) -> SVMSolution | None:
     """Solve the face and move the rows that violate their sign, until none does."""
     y, c = batch.signs[b], batch.costs[b]
     for _ in range(ROUNDS):
@@ -62,9 +73,11 @@ def _repair(
         s, intercept, dual = _solve_face(batch, b, free, upper)
         if not np.isfinite(s).all():
             return best
-        candidate = certify(batch, b, s, dual, n_iter=best.n_iter, tol=tol)
-        if candidate.gap < best.gap:
+        candidate = certify(batch, b, s, dual, n_iter=n_iter, tol=tol)
+        if best is None or candidate.gap < best.gap:
             best = candidate
+        if best.gap <= EXACT:
+            return best
         excess = y * (batch.rows.features @ (batch.scale[b] * s) + intercept) - 1.0
         new_lower = (lower & (excess >= -VIOLATION)) | (free & (dual < 0))
         new_upper = (upper & (excess <= VIOLATION)) | (free & (dual > c))
@@ -85,9 +98,10 @@ def _solve_face(batch: SVMBatch, b: int, free: Array, upper: Array) -> tuple[Arr
     s_upper = batch.scale[b] * (pushed @ batch.rows.features)
     s_upper = s_upper - N @ (N.T @ s_upper) - centre * pushed.sum()
     s, beta, intercept = s_upper, np.zeros(len(X)), 0.0
+    solve = _bordered_solver(X)
     for _ in range(1 + REFINEMENTS if len(X) else 0):
         wanted = y[free] - X @ s - intercept
-        change, shift = _solve_bordered(X, wanted, -pushed.sum() - beta.sum())
+        change, shift = solve(wanted, -pushed.sum() - beta.sum())
         s, beta, intercept = s + X.T @ change, beta + change, intercept + shift
     s = s - N @ (N.T @ s)
     dual = np.where(upper, c, 0.0)
@@ -95,14 +109,21 @@ def _solve_face(batch: SVMBatch, b: int, free: Array, upper: Array) -> tuple[Arr
     return s, intercept - float(centre @ s), dual
 
 
-def _solve_bordered(X: Array, values: Array, total: float) -> tuple[Array, float]:
-    """Solve ``X X' beta + b = values, sum(beta) = total`` (least norm if it is singular)."""
+def _bordered_solver(X: Array) -> Callable[[Array, float], tuple[Array, float]]:
+    """Return a solver of ``X X' beta + b = values, sum(beta) = total`` (least norm if singular)."""
     m = len(X)
-    size = float(np.sqrt((X * X).sum() / m)) or 1.0
+    size = float(np.sqrt((X * X).sum() / max(m, 1))) or 1.0
     system = np.ones((m + 1, m + 1))
     system[:m, :m] = (X / size) @ (X / size).T
     system[m, m] = 0.0
-    # beta is in units of 1/size^2 so that the border and the Gram matrix have comparable entries
-    right = np.append(values, total * size**2)
-    solution = scipy.linalg.lstsq(system, right, cond=FACE_RESOLUTION, check_finite=False)[0]
-    return solution[:m] / size**2, float(solution[m])
+    values, vectors = scipy.linalg.eigh(system, check_finite=False)
+    kept = np.abs(values) > FACE_RESOLUTION * np.abs(values).max()
+    values, vectors = values[kept], vectors[:, kept]
+
+    def solve(wanted: Array, total: float) -> tuple[Array, float]:
+        # beta is in units of 1/size^2: the border and the Gram matrix have comparable entries
+        right = np.append(wanted, total * size**2)
+        solution = vectors @ ((right @ vectors) / values)
+        return solution[:m] / size**2, float(solution[m])
+
+    return solve

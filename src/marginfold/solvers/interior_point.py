@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
 from marginfold.rows import Array, SharedRows
-from marginfold.solvers.crossover import crossover
+from marginfold.solvers.crossover import EXACT, crossover
 from marginfold.solvers.svm import (
     SVMBatch,
     SVMSolution,
@@ -374,11 +374,15 @@ def _cholesky(matrix: Array) -> Array | None:
 def _finish(
     batch: SVMBatch, problems: _Problems, state: _State, position: int, n_iter: int, tol: float
 ) -> SVMSolution:
-    """Certify a point in the original units, then cross over to the face that it suggests."""
+    """Cross over to the face that a point suggests, or certify the point itself."""
     b, unit = int(problems.index[position]), float(problems.cost_unit[position])
     coef = project(batch, b, state.u[position, :-1] * np.sqrt(unit))
-    start = certify(batch, b, coef, state.a[position] * unit, n_iter=n_iter, tol=tol)
+    dual = state.a[position] * unit
     c = problems.costs[position]
     lower = state.a[position] < c * state.v[position]
     upper = ~lower & (state.s[position] < c * state.xi[position])
-    return crossover(batch, b, lower, upper, start, tol=tol)
+    exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=tol)
+    if exact is not None and exact.gap <= EXACT:
+        return exact
+    plain = certify(batch, b, coef, dual, n_iter=n_iter, tol=tol)
+    return plain if exact is None or plain.gap <= exact.gap else exact
