@@ -45,13 +45,13 @@ REFRESH_EVERY = 8
 """Iterations after which the margins are recomputed from the weights."""
 
 REFINEMENTS = 2
-"""Steps of iterative refinement after each solve."""
+"""Steps of iterative refinement after each solve of the last iterations."""
 
 PROGRESS = 0.999
 """A gap that is not below this share of the best one so far counts as no progress."""
 
 NEARLY = 1e-2
-"""Gap below which a problem without progress is worth a crossover."""
+"""Gap below which the last iterations begin: solves are refined, a standstill is noticed."""
 
 PATIENCE = 4
 """Iterations without progress after which a problem is certified as it stands."""
@@ -117,7 +117,7 @@ class InteriorPoint:
             idle[index] = np.where(better, 0, idle[index] + 1)
             best_gap[index] = np.fmin(gaps, best_gap[index])
             give_up = (idle[index] > PATIENCE) | (n_iter == self.max_iter)
-            step = _step(problems, state, pull)
+            step = _step(problems, state, pull, refine=bool(gaps.min() < NEARLY))
             give_up |= ~step.finite
             done = np.zeros(len(gaps), dtype=bool)
             for position in np.flatnonzero((gaps <= self.tol) | (idle[index] > 0) | give_up):
@@ -219,10 +219,10 @@ class _Problems:
             K += N @ N.transpose(0, 2, 1)
         return K
 
-    def solve_newton(self, factors: _Factors, d: Array, right: Array) -> Array:
+    def solve_newton(self, factors: _Factors, d: Array, right: Array, refine: bool) -> Array:
         """Solve with the factors and refine with the rows, which lose nothing to squaring."""
         du = self.project(factors.solve(right))
-        for _ in range(REFINEMENTS):
+        for _ in range(REFINEMENTS if refine else 0):
             image = self.sums(d * self.scores(du))
             image[:, :-1] += du[:, :-1]
             du += self.project(factors.solve(right - image))
@@ -282,7 +282,7 @@ class _Step:
         return np.asarray(np.isfinite(self.length) & np.isfinite(self.du).all(axis=1))
 
 
-def _step(problems: _Problems, state: _State, pull: Array) -> _Step:
+def _step(problems: _Problems, state: _State, pull: Array, *, refine: bool) -> _Step:
     """Return one predictor-corrector step; primal feasibility is kept exactly."""
     y, a, s, v, xi = problems.signs, state.a, state.s, state.v, state.xi
     n = y.shape[1]
@@ -295,7 +295,7 @@ def _step(problems: _Problems, state: _State, pull: Array) -> _Step:
         g = xi - v
         yd = y * d
 
-        du = problems.solve_newton(factors, d, problems.sums(yd * g) + residual)
+        du = problems.solve_newton(factors, d, problems.sums(yd * g) + residual, refine)
         da = d * (g - y * problems.scores(du))
         da_a, da_s = da / a, da / s
         dv = -v - v_a * da
@@ -319,7 +319,7 @@ def _step(problems: _Problems, state: _State, pull: Array) -> _Step:
         k1_a = (target - da * dv) / a
         k2_s = (target + da * dxi) / s
         g2 = g - k2_s + k1_a
-        du = problems.solve_newton(factors, d, problems.sums(yd * g2) + residual)
+        du = problems.solve_newton(factors, d, problems.sums(yd * g2) + residual, refine)
         dt = y * problems.scores(du)
         da = d * (g2 - dt)
         dv = k1_a - v - v_a * da
