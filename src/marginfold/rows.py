@@ -28,8 +28,8 @@ PAIR_BATCH = 4
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices that cut ``n_rows`` into blocks of about `BLOCK_BYTES`."""
-    size = max(64, BLOCK_BYTES // (8 * max(n_columns, 1)))
+    """Yield slices that cut ``n_rows`` into blocks of about `BLOCK_BYTES`, none of them flat."""
+    size = max(64, 4 * n_columns, BLOCK_BYTES // (8 * max(n_columns, 1)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 

@@ -31,6 +31,7 @@ from marginfold.solvers.svm import (
     single,
     uncentre,
 )
+from marginfold.solvers.working_set import pays, solve_on_working_set
 
 STEP_TO_BOUNDARY = 0.995
 """Share of the way to the boundary that one step may go."""
@@ -93,7 +94,7 @@ class InteriorPoint:
         solutions: dict[int, SVMSolution] = {}
         for problems, kept in _same_support(batch):
             part = batch.take(problems, None if kept.all() else np.flatnonzero(kept))
-            for position, solution in enumerate(self._solve_all(part)):
+            for position, solution in enumerate(self._solve_part(part)):
                 dual = np.zeros(len(kept))
                 dual[kept] = solution.dual
                 b = problems[position]
@@ -102,6 +103,21 @@ class InteriorPoint:
                     moved = uncentre(batch, b, moved)
                 solutions[b] = replace(moved, dual=dual)
         return [solutions[b] for b in range(len(batch))]
+
+    def _solve_part(self, batch: SVMBatch) -> list[SVMSolution]:
+        """Solve problems without idle rows, through working sets if that is likely to be cheaper."""
+        if not pays(batch):
+            return self._solve_all(batch)
+        solutions = []
+        for b in range(len(batch)):
+            solution = solve_on_working_set(batch, b, self._solve_one, tol=self.tol)
+            if solution is None or not solution.converged:
+                solution = self._solve_all(batch.take([b]))[0]
+            solutions.append(solution)
+        return solutions
+
+    def _solve_one(self, batch: SVMBatch) -> SVMSolution:
+        return uncentre(batch, 0, self._solve_all(batch)[0])
 
     def _solve_all(self, batch: SVMBatch) -> list[SVMSolution]:
         problems = _Problems.of(batch)
