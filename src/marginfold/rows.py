@@ -23,6 +23,9 @@ BLOCK_BYTES = 1 << 20
 PAIR_BYTES = 64 << 20
 """Largest table of column products that `SharedRows` keeps."""
 
+MANY_COLUMNS = 200
+"""Columns above which threads inside a matrix product pay."""
+
 PAIR_BATCH = 4
 """Smallest number of weight vectors for which the table of column products pays."""
 
@@ -107,7 +110,13 @@ def _controller() -> ThreadpoolController:
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Run many small matrix products on one thread; the former limit is restored afterwards."""
+def one_blas_thread(n_columns: int = 0) -> Iterator[None]:
+    """Run many small matrix products on one thread; the former limit is restored afterwards.
+
+    With more than `MANY_COLUMNS` columns nothing is changed: large products use all threads well.
+    """
+    if n_columns > MANY_COLUMNS:
+        yield
+        return
     with _controller().limit(limits=1, user_api="blas"):
         yield

@@ -136,8 +136,8 @@ class GESVC(ClassifierMixin, BaseEstimator):
         )
         solver = resolve_solver(self.solver, self.tol)
         penalty = Penalty(self.graph, float(self.graph_weight), bool(self.normalize_graph))
-        with one_blas_thread():
-            prepared = prepare(self, X, y, sample_weight, penalty)
+        prepared = prepare(self, X, y, sample_weight, penalty)
+        with one_blas_thread(prepared.rows.features.shape[1]):
             self._solve(prepared, penalty.scale(prepared.metric), solver)
         return self
 

@@ -83,8 +83,8 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         for member in members:
             check_parameters(member, member._constraints())
         solver = resolve_solver(self.solver, self.tol)
-        with one_blas_thread():
-            prepared = prepare(self, X, y, sample_weight, self._penalty())
+        prepared = prepare(self, X, y, sample_weight, self._penalty())
+        with one_blas_thread(prepared.rows.features.shape[1]):
             subspaces = successive_directions(
                 prepared.rows,
                 prepared.labelled,
