@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from marginfold.atomic import atomic
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver
 from marginfold.feature_maps import is_linear, is_pairwise
@@ -110,6 +111,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
         self.solver = solver
         self.tol = tol
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit one problem per class (one for two classes).
 

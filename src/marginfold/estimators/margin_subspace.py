@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from marginfold.atomic import atomic
 from marginfold.errors import (
     ExhaustedWarning,
     InvalidInputError,
@@ -60,6 +61,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             "tol": Number(0.0, inclusive=False),
         }
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the directions.
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from marginfold.atomic import atomic
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
 from marginfold.feature_maps.weights import check_weights
 from marginfold.parameters import Count, Number, check_parameters
@@ -110,6 +111,7 @@ class ExactKernel(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._times(X, self.dual_basis_ @ W)
 
+    @atomic
     def _fit(self, X: Any, sample_weight: Any) -> Self:
         check_parameters(self, {"degree": Count(1), "coef0": Number()})
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)

@@ -10,6 +10,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from marginfold.atomic import atomic
 from marginfold.feature_maps.weights import check_weights
 from marginfold.rows import Array, column_signs
 
@@ -49,6 +50,7 @@ class Linear(TransformerMixin, BaseEstimator):
     (3, 2)
     """
 
+    @atomic
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn the mean and, for wide data, the basis; rows with weight 0 are ignored."""
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)

@@ -9,6 +9,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from marginfold.atomic import atomic
 from marginfold.feature_maps.weights import check_weights
 from marginfold.rows import Array
 
@@ -35,6 +36,7 @@ class Transformed(TransformerMixin, BaseEstimator):
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
 
+    @atomic
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit a clone of the transformer and the mean of its output."""
         weights = check_weights(sample_weight, X.shape[0])

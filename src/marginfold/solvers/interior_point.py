@@ -105,7 +105,7 @@ class InteriorPoint:
         return [solutions[b] for b in range(len(batch))]
 
     def _solve_part(self, batch: SVMBatch) -> list[SVMSolution]:
-        """Solve problems without idle rows, through working sets if that is likely to be cheaper."""
+        """Solve problems without idle rows, through working sets where that may be cheaper."""
         if not pays(batch):
             return self._solve_all(batch)
         solutions = []
