@@ -1,0 +1,118 @@
+"""GESVC: fitted attributes, the graph in the regulariser, weights and markers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC
+
+from marginfold import GESVC, LSVA, BetweenClassGraph, ExactKernel, InteriorPoint, WithinClassGraph
+from marginfold.errors import UncertifiedWarning
+
+X, Y = load_wine(return_X_y=True)
+X = scale(X)
+TWO = Y != 2
+
+CONFIGURATIONS = {
+    "default": {},
+    "within": {"graph": "within"},
+    "between": {"graph": "between", "graph_weight": 3.0},
+    "lle": {"graph": "lle"},
+    "raw": {"normalize_graph": False, "graph_weight": 0.01},
+    "balanced": {"class_weight": "balanced"},
+    "rbf": {"kernel": "rbf", "C": 10.0},
+}
+
+
+@pytest.mark.parametrize("parameters", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+@pytest.mark.parametrize("rows", [slice(None), TWO], ids=["three", "two"])
+def test_fitted_attributes_agree(parameters, rows):
+    fitted = GESVC(**parameters).fit(X[rows], Y[rows])
+    tasks = 1 if len(fitted.classes_) == 2 else 3
+    Z = fitted.feature_map_.transform(X[rows])
+    assert fitted.directions_.shape == (Z.shape[1], tasks)
+    for name in ("intercepts_", "gap_", "gain_"):
+        assert getattr(fitted, name).shape == (tasks,)
+    assert (fitted.gap_ <= fitted.tol).all()
+    assert ((fitted.gain_ > 0) & (fitted.gain_ <= 1)).all()
+    assert isinstance(fitted.n_iter_, int)
+    assert fitted.n_iter_ > 0
+    scores = fitted.decision_function(X[rows]).reshape(len(Z), tasks)
+    assert_allclose(Z @ fitted.directions_ + fitted.intercepts_, scores, atol=1e-9)
+    assert hasattr(fitted, "coef_") == hasattr(fitted, "intercept_") == ("kernel" not in parameters)
+
+
+@pytest.mark.parametrize("graph", [WithinClassGraph(), BetweenClassGraph()])
+def test_it_is_a_machine_in_the_metric_of_the_graph(graph):
+    """Whiten with A = I + lam X'LX; libsvm solves each one-vs-rest problem, to about 1e-5."""
+    fitted = GESVC(graph=graph, graph_weight=0.02, normalize_graph=False, C=2.0).fit(X, Y)
+    A = np.eye(13) + 0.02 * graph.build(X, Y).scatter(X)
+    root = np.linalg.cholesky(np.linalg.inv(A))
+    for code in range(3):
+        svc = SVC(kernel="linear", C=2.0, tol=1e-9).fit(X @ root, Y == code)
+        assert_allclose(
+            fitted.decision_function(X)[:, code], svc.decision_function(X @ root), atol=1e-4
+        )
+
+
+def test_two_classes_are_the_first_component_of_lsva():
+    fitted = GESVC().fit(X[TWO], Y[TWO])
+    lsva = LSVA(1, class_weight=None).fit(X[TWO], Y[TWO])
+    assert_allclose(fitted.decision_function(X), lsva.decision_function(X)[:, 0], atol=1e-8)
+
+
+def test_the_class_with_the_second_name_is_the_positive_one():
+    fitted = GESVC().fit(X[TWO], Y[TWO])
+    swapped = GESVC().fit(X[TWO], 1 - Y[TWO])
+    assert_allclose(fitted.decision_function(X), -swapped.decision_function(X), atol=1e-8)
+
+
+def test_weights_are_copies_and_zero_is_absent():
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    for parameters in CONFIGURATIONS.values():
+        model = GESVC(**parameters)
+        if "kernel" in parameters:
+            model.set_params(kernel=ExactKernel(gamma=0.1))
+        weighted = model.fit(X, Y, sample_weight=weights).decision_function(X)
+        copied = model.fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights))
+        assert_allclose(weighted, copied.decision_function(X), atol=1e-6)
+
+
+def test_a_class_without_weight_is_absent():
+    fitted = GESVC().fit(X, Y, sample_weight=TWO.astype(float))
+    assert_array_equal(fitted.classes_, [0, 1])
+    expected = GESVC().fit(X[TWO], Y[TWO])
+    assert_allclose(fitted.decision_function(X), expected.decision_function(X), atol=1e-8)
+
+
+def test_a_marked_row_has_no_loss():
+    """By default no label is special; a marked row then acts through the graph only."""
+    assert_array_equal(GESVC().fit(X, Y - 1).classes_, [-1, 0, 1])
+    few = np.where(np.arange(len(Y)) % 3 == 0, Y, -1)
+    plain = GESVC(graph_weight=0.0, unlabeled=-1).fit(X, few)
+    known = few != -1
+    expected = GESVC(graph_weight=0.0).fit(X[known], Y[known])
+    assert_allclose(plain.decision_function(X), expected.decision_function(X), atol=1e-7)
+    within = GESVC(graph="within", unlabeled=-1).fit(X, few)
+    assert_array_equal(within.classes_, [0, 1, 2])
+
+
+def test_an_early_stop_is_reported():
+    with pytest.warns(UncertifiedWarning, match="relative duality gap") as caught:
+        GESVC(solver=InteriorPoint(tol=1e-6, max_iter=2)).fit(X, Y)
+    assert caught[0].filename == __file__
+    assert "1e-08" not in str(caught[0].message)
+
+
+def test_a_solver_without_iterations_is_refused_in_words():
+    with pytest.raises(ValueError, match="max_iter"):
+        GESVC(solver=InteriorPoint(max_iter=-3)).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_libsvm_gives_the_same_machine_without_a_warning():
+    libsvm = GESVC(solver="libsvm").fit(X, Y)
+    assert_allclose(libsvm.decision_function(X), GESVC().fit(X, Y).decision_function(X), atol=1e-3)
