@@ -39,6 +39,7 @@ class Judgement:
     gap: float
     balance: float  # |y'a| / sum(a)
     rounding: float  # what the judge's own rounding may add to the gap
+    caution: float  # what a solver may add that allows for rounding in double precision
 
 
 def random_problem(seed: int, *, decades: float = 6.0) -> Problem:
@@ -100,7 +101,8 @@ def judge(problem: Problem, coef: np.ndarray, intercept: float, dual: np.ndarray
         dual_objective=float(dual_objective),
         gap=float((objective - dual_objective) / objective),
         balance=float(abs((y * a).sum()) / max(a.sum(), np.finfo(float).tiny)),
-        rounding=float(4 * np.finfo(np.longdouble).eps * (c * size).sum() / objective),
+        rounding=4 * float(np.finfo(np.longdouble).eps * (c * size).sum() / objective),
+        caution=100 * float(np.finfo(np.float64).eps * (c * size).sum() / objective),
     )
 
 

@@ -113,7 +113,7 @@ def test_rows_without_cost_do_not_take_part():
 def test_the_absurd_values_of_a_row_without_cost_do_not_matter():
     rows = np.vstack([U, np.full((1, R), 1e9)])
     signs, costs = np.append(Y, 1.0), np.append(np.full(N_ROWS, 2.0), 0.0)
-    with_row, without = SOLVE(rows, signs, costs), SOLVE(U, Y, 2.0)
+    with_row, without = InteriorPoint().solve(rows, signs, costs), SOLVE(U, Y, 2.0)
     assert with_row.converged
     assert_allclose(with_row.coef, without.coef, atol=1e-5)
     assert with_row.intercept == pytest.approx(without.intercept, abs=1e-5)
