@@ -1,25 +1,21 @@
-"""A fit that fails leaves the estimator as it was."""
+"""A fit that fails leaves the estimator as it was; one that succeeds leaves nothing old behind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
-def atomic(method: Method) -> Method:
-    """Decorate a method so that all attributes are restored if it raises."""
-
-    @wraps(method)
-    def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    return restoring  # type: ignore[return-value]
+@contextmanager
+def atomic_fit(estimator: object) -> Iterator[None]:
+    """Drop the attributes of an earlier fit, and restore them if the body raises."""
+    before = dict(vars(estimator))
+    for name in before:
+        if name.endswith("_") and not name.startswith("_"):
+            delattr(estimator, name)
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

@@ -19,6 +19,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
+OWN_FRAMES = ("marginfold", "sklearn")
+"""Packages that a warning does not point into: it names the line of the user."""
+
 
 class MarginfoldError(Exception):
     """Base of all errors of this package."""
@@ -58,3 +64,11 @@ class GraphUnderflowWarning(MarginfoldWarning):
 
 class UncertifiedWarning(MarginfoldWarning):
     """A solution was returned whose duality gap is above the tolerance."""
+
+
+def warn(message: str, category: type[MarginfoldWarning]) -> None:
+    """Warn at the user's line, however deep in the library it is found."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in OWN_FRAMES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)

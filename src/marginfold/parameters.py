@@ -39,6 +39,8 @@ class Number:
         )
 
     def __str__(self) -> str:
+        if self.low == -np.inf:
+            return "a finite number"
         relation = ">=" if self.inclusive else ">"
         return f"a finite number {relation} {self.low:g}"
 
@@ -66,11 +68,25 @@ class Choice:
         self.options = options
 
     def allows(self, value: Any) -> bool:
-        """Return whether the value is one of the options, of the same type."""
-        return any(type(value) is type(option) and value == option for option in self.options)
+        """Return whether the value is one of the options, of its type."""
+        return any(isinstance(value, type(option)) and value == option for option in self.options)
 
     def __str__(self) -> str:
         return "one of " + ", ".join(repr(option) for option in self.options)
+
+
+class Either:
+    """Whatever one of several constraints allows."""
+
+    def __init__(self, *options: Constraint) -> None:
+        self.options = options
+
+    def allows(self, value: Any) -> bool:
+        """Return whether one of the constraints allows the value."""
+        return any(option.allows(value) for option in self.options)
+
+    def __str__(self) -> str:
+        return " or ".join(str(option) for option in self.options)
 
 
 class Flag:
@@ -90,5 +106,5 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
         value = getattr(owner, name)
         if not constraint.allows(value):
             raise InvalidParameterError(
-                f"{type(owner).__name__}: {name} must be {constraint}; got {value!r}."
+                f"{type(owner).__name__} got {name}={value!r}; it needs {constraint}."
             )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,30 @@ class SharedRows:
         return grams
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+class _BlasLimit:
+    """One limit for all fits that run at the same time, lifted when the last of them ends."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._limiter: Any = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        with self._lock:
+            if self._users == 0:
+                self._limiter = ThreadpoolController().limit(limits=1, user_api="blas")
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._limiter.restore_original_limits()
+
+
+_BLAS_LIMIT = _BlasLimit()
 
 
 @contextmanager
@@ -117,6 +139,6 @@ def one_blas_thread(n_columns: int = 0) -> Iterator[None]:
     """
     if n_columns > MANY_COLUMNS:
         yield
-        return
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+    else:
+        with _BLAS_LIMIT.hold():
+            yield

@@ -16,12 +16,12 @@ from marginfold.feature_maps import (
     ExactKernel,
     Linear,
     Transformed,
-    check_weights,
     is_linear,
     is_pairwise,
     resolve_feature_map,
 )
 from marginfold.feature_maps.exact_kernel import KERNELS
+from marginfold.weights import check_weights
 
 X = np.random.default_rng(2).standard_normal((20, 3))
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.atomic import atomic
-from marginfold.errors import ExhaustedWarning, UncertifiedWarning
+from marginfold.atomic import atomic_fit
+from marginfold.errors import ExhaustedWarning, UncertifiedWarning, warn
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.directions import gain_of
 from marginfold.geometry.metric import Penalty
 from marginfold.geometry.tasks import one_vs_rest_tasks
-from marginfold.parameters import Flag, Number, check_parameters
+from marginfold.graphs import resolve_graph
+from marginfold.parameters import Constraint, Flag, Number, check_parameters
 from marginfold.rows import Array, one_blas_thread
 from marginfold.solvers import SVMBatch, SVMSolver
+
+CONSTRAINTS: dict[str, Constraint] = {
+    "C": Number(0.0, inclusive=False),
+    "graph_weight": Number(0.0),
+    "normalize_graph": Flag(),
+    "tol": Number(0.0, inclusive=False),
+}
 
 
 class GESVC(ClassifierMixin, BaseEstimator):
@@ -57,7 +64,9 @@ class GESVC(ClassifierMixin, BaseEstimator):
     coef_ : array of shape (n_classes or 1, n_features)
         Weights in input units (linear kernel only).
     intercept_ : array of shape (n_classes or 1,)
-        Intercepts (linear kernel only; ``intercepts_`` are those of the coordinates).
+        Intercepts in input units (linear kernel only).
+    intercepts_ : array of shape (n_classes or 1,)
+        Intercepts in the coordinates of the feature map.
     classes_ : array
     gap_ : array
         Certified relative duality gap of each one-vs-rest problem.
@@ -111,7 +120,6 @@ class GESVC(ClassifierMixin, BaseEstimator):
         self.solver = solver
         self.tol = tol
 
-    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit one problem per class (one for two classes).
 
@@ -127,20 +135,14 @@ class GESVC(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        check_parameters(
-            self,
-            {
-                "C": Number(0.0, inclusive=False),
-                "graph_weight": Number(0.0),
-                "normalize_graph": Flag(),
-                "tol": Number(0.0, inclusive=False),
-            },
-        )
+        check_parameters(self, CONSTRAINTS)
         solver = resolve_solver(self.solver, self.tol)
-        penalty = Penalty(self.graph, float(self.graph_weight), bool(self.normalize_graph))
-        prepared = prepare(self, X, y, sample_weight, penalty)
-        with one_blas_thread(prepared.rows.features.shape[1]):
-            self._solve(prepared, penalty.scale(prepared.metric), solver)
+        graph = resolve_graph(self.graph)
+        penalty = Penalty(graph, float(self.graph_weight), bool(self.normalize_graph))
+        with atomic_fit(self):
+            prepared = prepare(self, X, y, sample_weight, penalty)
+            with one_blas_thread(prepared.rows.features.shape[1]):
+                self._solve(prepared, penalty.scale(prepared.metric), solver)
         return self
 
     def _solve(self, prepared: Prepared, scale: Array, solver: SVMSolver) -> None:
@@ -168,18 +170,18 @@ class GESVC(ClassifierMixin, BaseEstimator):
             self.coef_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
         if not any(enough for _, enough in gains):
-            warnings.warn(
+            advice = "a kernel" if self.class_weight else "class_weight='balanced' or a kernel"
+            warn(
                 f"{type(self).__name__}: no class is separated better than by a constant; the "
-                "prediction is the same for every row. Try class_weight='balanced' or a kernel.",
+                f"prediction is the same for every row. Try {advice}.",
                 ExhaustedWarning,
-                stacklevel=3,
             )
         if not all(solution.converged for solution in solutions):
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}: certified to a relative duality gap of "
-                f"{self.gap_.max():.1e} only (tol={self.tol:g}); scale the features or lower C.",
+                f"{self.gap_.max():.1e} only, above the tolerance of the solver; allow it more "
+                "iterations, scale the features or lower C.",
                 UncertifiedWarning,
-                stacklevel=3,
             )
 
     def decision_function(self, X: Any) -> Array:

@@ -21,11 +21,12 @@ class LapSVC(GESVC):
     C, kernel, graph, graph_weight, normalize_graph, class_weight, solver, tol
         See `GESVC`.
     unlabeled : object, default=-1
-        The label of rows without one.  With text labels it is compared as text, so "-1" works.
+        The label of rows without one.  It is found among text labels too, as "-1".  Leave such
+        rows out when you score predictions: the marker is not a class.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, gap_, gain_, n_iter_, feature_map_, directions_
+    coef_, intercept_, intercepts_, classes_, gap_, gain_, n_iter_, feature_map_, directions_
         See `GESVC`.
 
     References

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from marginfold.estimators.margin_subspace import MarginSubspace
 from marginfold.geometry.metric import Penalty
+from marginfold.graphs import resolve_graph
 from marginfold.parameters import Constraint, Flag, Number
 
 
@@ -107,13 +108,14 @@ class LSVA(MarginSubspace):
         self.tol = tol
 
     def _penalty(self) -> Penalty:
-        return Penalty(self.graph, float(self.graph_weight), bool(self.normalize_graph))
+        graph = resolve_graph(self.graph)
+        return Penalty(graph, float(self.graph_weight), bool(self.normalize_graph))
 
     def _constraints(self) -> dict[str, Constraint]:
         return super()._constraints() | {"graph_weight": Number(0.0), "normalize_graph": Flag()}
 
     def fit_path(
-        self, X: Any, y: Any, graph_weight: Iterable[float], sample_weight: Any = None
+        self, X: Any, y: Any, graph_weight: Iterable[float] | float, sample_weight: Any = None
     ) -> list[Self]:
         """Fit one clone for each graph weight; graph, coordinates and solver passes are shared.
 
@@ -121,7 +123,7 @@ class LSVA(MarginSubspace):
         ----------
         X, y, sample_weight
             As in `fit`.
-        graph_weight : iterable of float
+        graph_weight : float or iterable of float
             The weights; this estimator's own is not used.
 
         Returns
@@ -138,7 +140,8 @@ class LSVA(MarginSubspace):
         >>> [fitted.graph_weight for fitted in path]
         [0.1, 1, 10]
         """
-        members = [clone(self).set_params(graph_weight=weight) for weight in graph_weight]
+        weights = list(graph_weight) if isinstance(graph_weight, Iterable) else [graph_weight]
+        members = [clone(self).set_params(graph_weight=weight) for weight in weights]
         if members:
             members[0]._fit_all(members, X, y, sample_weight)
         return members

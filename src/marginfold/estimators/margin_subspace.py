@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -12,12 +11,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from marginfold.atomic import atomic
+from marginfold.atomic import atomic_fit
 from marginfold.errors import (
     ExhaustedWarning,
     InvalidInputError,
     NoDirectionError,
     UncertifiedWarning,
+    warn,
 )
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver
 from marginfold.feature_maps import is_linear, is_pairwise
@@ -61,7 +61,6 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             "tol": Number(0.0, inclusive=False),
         }
 
-    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the directions.
 
@@ -77,7 +76,8 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
-        self._fit_all([self], X, y, sample_weight)
+        with atomic_fit(self):
+            self._fit_all([self], X, y, sample_weight)
         return self
 
     def _fit_all(self, members: Sequence[Self], X: Any, y: Any, sample_weight: Any) -> None:
@@ -106,13 +106,10 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _store(self, prepared: Prepared, subspace: Subspace) -> None:
         W = prepared.metric.rotate_back(subspace.W)
         found, wanted = W.shape[1], int(self.n_components)
-        if found < wanted:
-            self._warn_exhausted(prepared, subspace, found)
         fillers = np.zeros((len(W), 0))
         if found < min(wanted, len(W)) and self.on_exhausted == "pca":
             fillers = leading_directions(prepared.total, W, wanted - found)
-        elif found == 0:
-            raise NoDirectionError(self._explain(prepared, subspace, found))
+        self._report_quality(prepared, subspace, found, fillers.shape[1])
         extra = fillers.shape[1]
         kept = subspace.components
         self.directions_ = np.column_stack([W, fillers])
@@ -132,32 +129,34 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.components_ = self.directions_.T.copy()
         if is_linear(self.kernel):
             self.components_ = self.feature_map_.in_input_units(self.directions_).T.copy()
-            self.mean_ = self.feature_map_.mean_
-        if not all(c.solution.converged for c in kept):
-            worst = int(np.argmax(self.gap_))
-            warnings.warn(
-                f"{type(self).__name__}: component {worst + 1} is certified to a relative duality "
-                f"gap of {self.gap_[worst]:.1e} only (tol={self.tol:g}); scale the features or "
-                "lower C.",
-                UncertifiedWarning,
-                stacklevel=4,
-            )
+            self.mean_ = self.feature_map_.mean_.copy()
 
-    def _warn_exhausted(self, prepared: Prepared, subspace: Subspace, found: int) -> None:
-        if found or self.on_exhausted == "pca":
+    def _report_quality(
+        self, prepared: Prepared, subspace: Subspace, found: int, n_fillers: int
+    ) -> None:
+        """Warn of missing components and missing certificates; refuse to return nothing."""
+        if subspace.worst_gap:
+            warn(
+                f"{type(self).__name__}: a component is certified to a relative duality gap of "
+                f"{subspace.worst_gap:.1e} only, above the tolerance of the solver; allow it more "
+                "iterations, scale the features or lower C.",
+                UncertifiedWarning,
+            )
+        if found + n_fillers == 0:
+            raise NoDirectionError(self._explain(prepared, subspace, found))
+        if found < int(self.n_components):
             filled = (
-                " The rest are directions of largest variance (tasks_ is None there)."
-                if self.on_exhausted == "pca"
+                f" {n_fillers} directions of largest variance follow (tasks_ is None there)."
+                if n_fillers
                 else ""
             )
-            message = self._explain(prepared, subspace, found) + filled
-            warnings.warn(message, ExhaustedWarning, stacklevel=5)
+            warn(self._explain(prepared, subspace, found) + filled, ExhaustedWarning)
 
     def _explain(self, prepared: Prepared, subspace: Subspace, found: int) -> str:
         name, wanted = type(self).__name__, self.n_components
         r = prepared.rows.features.shape[1]
         if found == r:
-            return f"{name} found {found} of {wanted} components: the data has only {r} dimensions."
+            return f"{name} found {found} of {wanted} components: the data has {r} dimension(s)."
         gains = ", ".join(
             f"{_name(task, prepared.classes)!r}: {gain:.1e}"
             for task, gain in list(subspace.exhausted.items())[:5]

@@ -25,8 +25,9 @@ class MMDA(MarginSubspace):
     C : float, default=1.0
         Cost of a margin violation.  With kernels, 10 to 100 is a better start.
     kernel : str, callable, feature map or transformer, default="linear"
-        "linear", "rbf", "poly", "sigmoid", "precomputed", a function of two matrices, an
-        `ExactKernel` with its own parameters, or any scikit-learn transformer such as ``Nystroem``.
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
     class_weight : "balanced", dict or None, default="balanced"
         "balanced" gives both sides of each task the same total cost; then a task is exhausted only
         when the means of its sides coincide.

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import validate_data
 
-from marginfold.errors import InvalidParameterError
-from marginfold.estimators.labels import UNLABELLED, encode_labels
-from marginfold.feature_maps import check_weights, is_pairwise, resolve_feature_map
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.feature_maps import is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.tasks import LabelledRows, class_factors
+from marginfold.labels import UNLABELLED, encode_labels, is_unlabelled
 from marginfold.rows import Array, SharedRows, gram
 from marginfold.solvers import InteriorPoint, LibSVM, SVMSolver
+from marginfold.weights import check_weights
+
+LARGEST_ENTRY = 1e150
+"""Entries above this have squares that overflow."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +40,14 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
 
     Rows without a label act through the feature map and the graph only.
     """
+    y, missing = _without_nan(y) if _is_nan(estimator.unlabeled) else (y, False)
     X, y = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
     )
+    _check_size(X)
     weights = check_weights(sample_weight, X.shape[0])
-    classes, codes = encode_labels(y, estimator.unlabeled, weights)
+    unlabelled = is_unlabelled(y, estimator.unlabeled) | missing
+    classes, codes = encode_labels(y, unlabelled, weights)
     balanced, factors = class_factors(estimator.class_weight, classes)
     feature_map = resolve_feature_map(estimator.kernel)
     feature_map.fit(X, sample_weight=weights)
@@ -52,14 +61,40 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     return Prepared(classes, feature_map, metric, total, rows, labelled)
 
 
+def _is_nan(marker: Any) -> bool:
+    return isinstance(marker, Real) and bool(np.isnan(float(marker)))
+
+
+def _without_nan(y: Any) -> tuple[Any, Any]:
+    """Return labels with NaN replaced by another label, for validation, and where it was."""
+    labels = np.asarray(y)
+    missing = np.asarray(labels != labels, dtype=bool)
+    if labels.ndim != 1 or not missing.any() or missing.all():
+        return y, False
+    filled = labels.copy()
+    filled[missing] = labels[~missing][0]
+    return filled, missing
+
+
+def _check_size(X: Any) -> None:
+    entries = X.data if scipy.sparse.issparse(X) else X
+    largest = float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
+    if largest > LARGEST_ENTRY:
+        raise InvalidInputError(
+            f"X has entries of size {largest:.3g}, whose squares overflow; it needs entries up to "
+            f"{LARGEST_ENTRY:g}. Scale the features, for example with StandardScaler."
+        )
+
+
 def resolve_solver(solver: Any, tol: float) -> SVMSolver:
     """Return the solver for a shorthand, or the object itself."""
     if isinstance(solver, str) and solver == "interior_point":
         return InteriorPoint(tol=tol)
     if isinstance(solver, str) and solver == "libsvm":
         return LibSVM(tol=tol)
-    if hasattr(solver, "solve_batch"):
+    if hasattr(solver, "solve_batch") and not isinstance(solver, type):
         return cast(SVMSolver, solver)
     raise InvalidParameterError(
-        f"solver must be 'interior_point', 'libsvm' or an object with solve_batch; got {solver!r}."
+        f"got solver={solver!r}; it needs 'interior_point', 'libsvm' or an object with solve_batch "
+        "such as InteriorPoint(max_iter=200)."
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from marginfold.estimators.margin_subspace import MarginSubspace
 from marginfold.geometry.metric import Penalty
+from marginfold.graphs import resolve_graph
 from marginfold.parameters import Constraint, Number
 
 
@@ -93,7 +94,7 @@ class WSVDA(MarginSubspace):
         self.tol = tol
 
     def _penalty(self) -> Penalty:
-        return Penalty(self.graph, ridge=float(self.ridge))
+        return Penalty(resolve_graph(self.graph), ridge=float(self.ridge))
 
     def _constraints(self) -> dict[str, Constraint]:
         return super()._constraints() | {"ridge": Number(0.0, inclusive=False)}

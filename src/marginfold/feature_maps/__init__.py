@@ -4,13 +4,11 @@ from marginfold.feature_maps.exact_kernel import ExactKernel
 from marginfold.feature_maps.linear import Linear
 from marginfold.feature_maps.resolve import is_linear, is_pairwise, resolve_feature_map
 from marginfold.feature_maps.transformed import Transformed
-from marginfold.feature_maps.weights import check_weights
 
 __all__ = [
     "ExactKernel",
     "Linear",
     "Transformed",
-    "check_weights",
     "is_linear",
     "is_pairwise",
     "resolve_feature_map",

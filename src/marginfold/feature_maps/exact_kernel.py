@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.atomic import atomic
-from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
-from marginfold.feature_maps.weights import check_weights
-from marginfold.parameters import Count, Number, check_parameters
+from marginfold.atomic import atomic_fit
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
+from marginfold.parameters import Choice, Count, Either, Number, check_parameters
 from marginfold.rows import Array, column_signs
+from marginfold.weights import check_weights
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
 """Kernel names that `ExactKernel` takes."""
@@ -31,11 +30,16 @@ RANK_RESOLUTION = 1e-10
 INDEFINITE = 1e-6
 """A negative eigenvalue above this share of the largest one is worth a warning."""
 
+ASYMMETRY = 1e-8
+"""Largest asymmetry of a precomputed kernel, relative to its largest entry."""
+
+GAMMA = Either(Choice("scale", "auto"), Number(0.0, inclusive=False))
+
 BLOCK_BYTES = 32 << 20
 """Largest kernel block that is formed when new rows are mapped."""
 
 
-class ExactKernel(TransformerMixin, BaseEstimator):
+class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Coordinates in which a kernel method is a linear method, without approximation.
 
     With K_c the centred kernel of the training rows and ``K_c = U S U'``, the coordinates of a row
@@ -62,6 +66,10 @@ class ExactKernel(TransformerMixin, BaseEstimator):
         The positive eigenvalues of the centred kernel.
     dual_basis_ : array of shape (n_training_rows, rank)
         ``U S^(-1/2)``: coordinates are centred kernel values times this.
+    training_rows_ : array
+        The training rows (their indices if the kernel is precomputed), without those of weight 0.
+    share_, column_means_, mean_kernel_ : arrays and float
+        Their weights, and the weighted means of the kernel that centre it.
 
     Notes
     -----
@@ -111,41 +119,43 @@ class ExactKernel(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._times(X, self.dual_basis_ @ W)
 
-    @atomic
     def _fit(self, X: Any, sample_weight: Any) -> Self:
-        check_parameters(self, {"degree": Count(1), "coef0": Number()})
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        weights = check_weights(sample_weight, X.shape[0])
-        kept = np.flatnonzero(weights)
-        share = weights[kept] / weights.sum()
-        self.gamma_ = self._resolve_gamma(X, weights)
-        if self.kernel == "precomputed":
-            _check_square(X)
-            self.training_rows_ = kept
-            K = _dense(X)[np.ix_(kept, kept)]
-        else:
-            self.training_rows_ = X[kept]
-            K = self._kernel_matrix(self.training_rows_)
-        self.column_means_ = share @ K
-        self.mean_kernel_ = float(self.column_means_ @ share)
-        self.share_ = share
-        centred = K - self.column_means_ - (K @ share)[:, None] + self.mean_kernel_
-        roots = np.sqrt(share * len(share))
+        with atomic_fit(self):
+            self._check()
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            weights = check_weights(sample_weight, X.shape[0])
+            kept = np.flatnonzero(weights)
+            self.share_ = weights[kept] / weights.sum()
+            self.gamma_ = self._resolve_gamma(X, weights)
+            if isinstance(self.kernel, str) and self.kernel == "precomputed":
+                self.training_rows_ = kept
+                K = _square(X)[np.ix_(kept, kept)]
+            else:
+                self.training_rows_ = X[kept]
+                K = self._kernel_matrix(self.training_rows_)
+            self.column_means_ = self.share_ @ K
+            self.mean_kernel_ = float(self.column_means_ @ self.share_)
+            self._decompose(K)
+        return self
+
+    def _decompose(self, K: Array) -> None:
+        """Find the coordinates; eigenvalues at the rounding error of K are no coordinates."""
+        centred = K - self.column_means_ - (K @ self.share_)[:, None] + self.mean_kernel_
+        roots = np.sqrt(self.share_ * len(K))
         weighted = roots[:, None] * (0.5 * (centred + centred.T)) * roots
         S, U = scipy.linalg.eigh(weighted, check_finite=False)
-        if S[0] < -INDEFINITE * max(S[-1], 0.0):
-            warnings.warn(
+        rounding = len(K) * np.finfo(float).eps * float(np.abs(K).max())
+        if S[0] < -max(INDEFINITE * float(np.abs(S).max()), rounding):
+            warn(
                 f"The kernel {self.kernel!r} is not positive semi-definite (eigenvalue {S[0]:.3g} "
                 f"beside {S[-1]:.3g}); its negative part is dropped.",
                 MarginfoldWarning,
-                stacklevel=3,
             )
-        smallest = RANK_RESOLUTION * max(S[-1], 0.0)
+        smallest = max(RANK_RESOLUTION * float(S[-1]), rounding)
         order = np.flatnonzero(S > smallest)[::-1]
         self.eigenvalues_ = S[order]
         basis = roots[:, None] * U[:, order] / np.sqrt(S[order])
         self.dual_basis_ = basis * column_signs(centred @ basis)
-        return self
 
     def _times(self, X: Any, A: Array) -> Array:
         """Return the centred kernel rows times A, block by block."""
@@ -163,45 +173,42 @@ class ExactKernel(TransformerMixin, BaseEstimator):
 
     def _kernel_matrix(self, X: Any) -> Array:
         """Return the kernel between rows and the training rows."""
-        if self.kernel == "precomputed":
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
             return _dense(X)[:, self.training_rows_]
-        if callable(self.kernel):
-            K = np.asarray(self.kernel(X, self.training_rows_), dtype=np.float64)
-            if K.shape != (X.shape[0], self.training_rows_.shape[0]):
-                raise InvalidInputError(
-                    f"The kernel function returned shape {K.shape} for {X.shape[0]} and "
-                    f"{self.training_rows_.shape[0]} rows; it must return one value per pair."
-                )
-            return K
-        return np.asarray(
-            pairwise_kernels(
-                X,
-                self.training_rows_,
-                metric=self.kernel,
-                filter_params=True,
-                gamma=self.gamma_,
-                degree=self.degree,
-                coef0=self.coef0,
+        if not callable(self.kernel):
+            parameters = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+            K = pairwise_kernels(
+                X, self.training_rows_, metric=self.kernel, filter_params=True, **parameters
             )
-        )
+            return np.asarray(K)
+        K = np.asarray(self.kernel(X, self.training_rows_))
+        shape = (X.shape[0], self.training_rows_.shape[0])
+        if K.shape != shape or K.dtype.kind not in "biuf" or not np.isfinite(K).all():
+            raise InvalidInputError(
+                f"The kernel function returned {K.dtype} values of shape {K.shape}, finite or not; "
+                f"it needs to return finite real numbers of shape {shape}: one for each pair."
+            )
+        return K.astype(np.float64)
+
+    def _check(self) -> None:
+        if not callable(self.kernel) and not Choice(*KERNELS).allows(self.kernel):
+            raise InvalidParameterError(
+                f"ExactKernel got kernel={self.kernel!r}; it needs one of {', '.join(KERNELS)}, or "
+                "a function of two matrices."
+            )
+        check_parameters(self, {"degree": Count(1), "coef0": Number(), "gamma": GAMMA})
 
     def _resolve_gamma(self, X: Any, weights: Array) -> float:
-        if not callable(self.kernel) and self.kernel not in KERNELS:
-            raise InvalidParameterError(
-                f"ExactKernel: kernel must be one of {', '.join(KERNELS)} or a function of two "
-                f"matrices; got {self.kernel!r}."
-            )
         if not isinstance(self.gamma, str):
-            check_parameters(self, {"gamma": Number(0.0, inclusive=False)})
             return float(self.gamma)
-        if self.gamma not in ("scale", "auto"):
-            raise InvalidParameterError(
-                f"ExactKernel: gamma must be 'scale', 'auto' or a number > 0; got {self.gamma!r}."
-            )
         if self.gamma == "scale" and self.kernel in GAMMA_KERNELS:
             variance = _variance(X, weights)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         return 1.0 / X.shape[1]
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -220,12 +227,21 @@ def _variance(X: Any, weights: Array) -> float:
     return float((weights @ (X - mean) ** 2).sum() / entries)
 
 
-def _check_square(K: Any) -> None:
+def _square(K: Any) -> Array:
+    """Return a precomputed kernel as an array, if it is square and symmetric."""
+    K = _dense(K)
     if K.shape[0] != K.shape[1]:
         raise InvalidInputError(
             f"A precomputed kernel must be square in fit; got shape {K.shape}. "
             "Give the kernel between all training rows."
         )
+    difference = float(np.abs(K - K.T).max())
+    if difference > ASYMMETRY * float(np.abs(K).max()):
+        raise InvalidInputError(
+            f"A precomputed kernel must be symmetric in fit; entries differ by {difference:.3g} "
+            "from their mirror images. Use (K + K.T) / 2 if that is what you mean."
+        )
+    return K
 
 
 def _dense(X: Any) -> Array:

@@ -7,18 +7,18 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.atomic import atomic
-from marginfold.feature_maps.weights import check_weights
+from marginfold.atomic import atomic_fit
 from marginfold.rows import Array, column_signs
+from marginfold.weights import check_weights
 
 SPAN_RESOLUTION = 1e-12
 """Relative size of a singular value that counts as zero in the span of the rows."""
 
 
-class Linear(TransformerMixin, BaseEstimator):
+class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Centre the rows; with more features than rows, work in an orthonormal basis of their span.
 
     ``Z = (X - mean) B`` with B the identity or, when n_features > n_samples, an orthonormal basis
@@ -50,17 +50,17 @@ class Linear(TransformerMixin, BaseEstimator):
     (3, 2)
     """
 
-    @atomic
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn the mean and, for wide data, the basis; rows with weight 0 are ignored."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        weights = check_weights(sample_weight, X.shape[0])
-        kept = np.flatnonzero(weights)
-        rows = X if len(kept) == X.shape[0] else X[kept]
-        self.mean_ = np.asarray(weights[kept] @ rows).ravel() / weights.sum()
-        self.basis_ = None
-        if len(kept) < X.shape[1]:
-            self.basis_ = _principal_axes(rows, self.mean_, weights[kept])
+        with atomic_fit(self):
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            weights = check_weights(sample_weight, X.shape[0])
+            kept = np.flatnonzero(weights)
+            rows = X if len(kept) == X.shape[0] else X[kept]
+            self.mean_ = _mean(rows, weights[kept])
+            self.basis_ = None
+            if len(kept) < X.shape[1]:
+                self.basis_ = _principal_axes(rows, self.mean_, weights[kept])
         return self
 
     def transform(self, X: Any) -> Array:
@@ -85,11 +85,22 @@ class Linear(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.mean_) if self.basis_ is None else int(self.basis_.shape[1])
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
+
+
+def _mean(rows: Any, weights: Array) -> Array:
+    """Return the weighted mean; of a constant column exactly its value, so that it centres to 0."""
+    mean = np.asarray(weights @ rows).ravel() / weights.sum()
+    low, high = (_dense(bound).ravel() for bound in (rows.min(axis=0), rows.max(axis=0)))
+    return np.where(low == high, low, mean)
 
 
 def _principal_axes(rows: Any, mean: Array, weights: Array) -> Array:

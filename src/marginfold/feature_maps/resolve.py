@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidParameterError
 from marginfold.feature_maps.exact_kernel import KERNELS, ExactKernel
@@ -36,5 +37,8 @@ def is_linear(kernel: Any) -> bool:
 
 def is_pairwise(kernel: Any) -> bool:
     """Return whether X is a kernel matrix instead of features."""
-    name = kernel.kernel if isinstance(kernel, ExactKernel) else kernel
-    return isinstance(name, str) and name == "precomputed"
+    if isinstance(kernel, str):
+        return kernel == "precomputed"
+    if hasattr(kernel, "__sklearn_tags__") and not isinstance(kernel, type):
+        return bool(get_tags(kernel).input_tags.pairwise)
+    return False

@@ -7,11 +7,12 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from marginfold.atomic import atomic
-from marginfold.feature_maps.weights import check_weights
+from marginfold.atomic import atomic_fit
+from marginfold.errors import InvalidInputError
 from marginfold.rows import Array
+from marginfold.weights import check_weights
 
 
 class Transformed(TransformerMixin, BaseEstimator):
@@ -36,13 +37,21 @@ class Transformed(TransformerMixin, BaseEstimator):
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
 
-    @atomic
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit a clone of the transformer and the mean of its output."""
-        weights = check_weights(sample_weight, X.shape[0])
-        kept = np.flatnonzero(weights)
-        self.transformer_ = clone(self.transformer).fit(X if len(kept) == X.shape[0] else X[kept])
-        self.mean_ = weights @ self._output(X) / weights.sum()
+        with atomic_fit(self):
+            X = check_array(X, accept_sparse="csr")
+            weights = check_weights(sample_weight, X.shape[0])
+            kept = np.flatnonzero(weights)
+            self.transformer_ = clone(self.transformer)
+            try:
+                self.transformer_.fit(X if len(kept) == X.shape[0] else X[kept])
+            except TypeError as error:
+                raise InvalidInputError(
+                    f"The transformer {self.transformer!r} cannot be fitted on rows alone "
+                    f"({error}); use one that needs no labels as a kernel."
+                ) from error
+            self.mean_ = weights @ self._output(X) / weights.sum()
         return self
 
     def transform(self, X: Any) -> Array:
@@ -56,4 +65,10 @@ class Transformed(TransformerMixin, BaseEstimator):
 
     def _output(self, X: Any) -> Array:
         Z = self.transformer_.transform(X)
-        return np.asarray(Z.toarray() if scipy.sparse.issparse(Z) else Z, dtype=np.float64)
+        Z = np.asarray(Z.toarray() if scipy.sparse.issparse(Z) else Z, dtype=np.float64)
+        if Z.ndim != 2 or len(Z) != X.shape[0] or not np.isfinite(Z).all():
+            raise InvalidInputError(
+                f"The transformer {self.transformer!r} returned an array of shape {Z.shape} for "
+                f"{X.shape[0]} rows; it needs finite coordinates, one row for each row."
+            )
+        return Z

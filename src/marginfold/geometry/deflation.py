@@ -19,6 +19,9 @@ from marginfold.rows import Array, column_signs
 PASSES = 2
 """Passes of Gram-Schmidt."""
 
+NO_VARIANCE = 1e-12
+"""Share of the total variance below which a direction has none."""
+
 
 @dataclass(frozen=True)
 class Deflation:
@@ -64,13 +67,11 @@ def orthonormal_part(w: Array, W: Array) -> Array:
 def leading_directions(total: Array, W: Array, n_directions: int) -> Array:
     """Return the leading eigenvectors of the total scatter in the complement of W.
 
-    The sign of each makes its largest entry positive.
+    The sign of each makes its largest entry positive; directions without variance are left out.
     """
     r, k = W.shape
-    n_directions = min(n_directions, r - k)
     basis = scipy.linalg.qr(W)[0][:, k:] if k else np.eye(r)
-    _, vectors = scipy.linalg.eigh(
-        basis.T @ total @ basis, subset_by_index=(r - k - n_directions, r - k - 1)
-    )
-    directions = basis @ vectors[:, ::-1]
+    variances, vectors = scipy.linalg.eigh(basis.T @ total @ basis)
+    varying = np.flatnonzero(variances > NO_VARIANCE * np.trace(total))[::-1]
+    directions = basis @ vectors[:, varying[:n_directions]]
     return np.asarray(directions * column_signs(directions))

@@ -21,6 +21,9 @@ from marginfold.solvers import SVMBatch, SVMSolution, SVMSolver
 MIN_GAIN = 1e-4
 """Share of the attainable gain below which a task is exhausted."""
 
+GAIN_RESOLUTION = 1e-12
+"""Gains below this are rounding errors of the objective."""
+
 
 @dataclass(frozen=True)
 class Component:
@@ -44,11 +47,14 @@ class Subspace:
     components : tuple of Component
     exhausted : dict
         The gain at which each exhausted task was dropped.
+    worst_gap : float
+        The largest duality gap above the solver's tolerance, of kept and dropped tasks; else 0.
     """
 
     W: Array
     components: tuple[Component, ...]
     exhausted: dict[Task, float]
+    worst_gap: float
 
 
 @dataclass
@@ -61,6 +67,7 @@ class _Track:
     deflation: Deflation
     components: list[Component] = field(default_factory=list)
     exhausted: dict[Task, float] = field(default_factory=dict)
+    worst_gap: float = 0.0
 
     def deflated_means(self, means: Array) -> Array:
         return self.deflation.complement(means * self.scale)
@@ -88,9 +95,7 @@ def successive_directions(
         for b, solution in enumerate(solver.solve_batch(batch)):
             track, task = proposals[b]
             _consider(track, task, solution, *gain_of(batch, b, solution))
-    return [
-        Subspace(track.deflation.W, tuple(track.components), track.exhausted) for track in tracks
-    ]
+    return [Subspace(t.deflation.W, tuple(t.components), t.exhausted, t.worst_gap) for t in tracks]
 
 
 def _proposals(tracks: list[_Track], means: Array, n_components: int) -> list[tuple[_Track, Task]]:
@@ -131,10 +136,12 @@ def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool
     gain = 1.0 - solution.objective / (2.0 * side)
     square_norm = float(batch.rows.variances @ batch.scale[b] ** 2)
     attainable = min(1.0, 0.25 * side * square_norm)
-    return max(gain, 0.0), bool(gain > MIN_GAIN * attainable)
+    return max(gain, 0.0), bool(gain > max(MIN_GAIN * attainable, GAIN_RESOLUTION))
 
 
 def _consider(track: _Track, task: Task, solution: SVMSolution, gain: float, enough: bool) -> None:
+    if not solution.converged:
+        track.worst_gap = max(track.worst_gap, solution.gap)
     kept = track.schedule.report(task, gain, enough)
     if not enough:
         track.exhausted[task] = gain

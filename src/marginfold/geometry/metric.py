@@ -9,7 +9,6 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import GraphError, InvalidInputError
-from marginfold.graphs import resolve_graph
 from marginfold.rows import Array
 
 NEGATIVE_RESOLUTION = 1e-9
@@ -51,7 +50,7 @@ class Metric:
                 f"{theta[0]:.3g} beside {theta[-1]:.3g}); its penalty would reward instead."
             )
         size = float(np.trace(total))
-        unit = float((M * total).sum()) / size if size > 0 else 0.0
+        unit = float((M * (total / size)).sum()) if size > 0 else 0.0
         return cls(theta=np.maximum(theta, 0.0), Q=Q, unit=max(unit, 0.0))
 
     def rotate(self, Z: Array) -> Array:
@@ -69,7 +68,7 @@ class Penalty:
 
     Attributes
     ----------
-    graph : graph rule, shorthand or None
+    graph : graph rule or None
         The rule for L; None leaves ``1/2 a |w|^2``.
     weight : float
         lam, or with ``normalize`` its dimensionless form.
@@ -88,15 +87,14 @@ class Penalty:
         """Build the graph on the points and decompose its scatter in the coordinates Z."""
         if self.graph is None:
             return Metric.euclidean(Z.shape[1])
-        rule = resolve_graph(self.graph)
-        laplacian = rule.build(points, codes, unlabeled=-1, sample_weight=weights)
-        return Metric.of_scatter(laplacian.scatter(Z), total, graph=rule)
+        laplacian = self.graph.build(points, codes, unlabeled=-1, sample_weight=weights)
+        return Metric.of_scatter(laplacian.scatter(Z), total, graph=self.graph)
 
     def scale(self, metric: Metric) -> Array:
         """Return the diagonal of ``A^(-1/2)`` in the metric's eigenvectors."""
         a, lam = 1.0, self.weight
         if self.ridge is not None:
-            a = self.ridge * float(metric.theta.mean())
+            a = self.ridge * float(metric.theta.mean() if len(metric.theta) else 0.0)
             if a <= 0:
                 raise InvalidInputError(
                     f"The scatter of the graph {self.graph!r} is zero on these rows, so there is "

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from marginfold.errors import InvalidParameterError
+from marginfold.parameters import Number
 from marginfold.rows import Array
 
 Task = tuple[int, ...]
@@ -63,18 +64,18 @@ def class_factors(class_weight: Any, classes: Array) -> tuple[bool, Array]:
             "class_weight must be None, 'balanced' or a dict of class labels to weights; "
             f"got {class_weight!r}."
         )
-    labels = list(classes)
+    labels = classes.tolist()
     unknown = [label for label in class_weight if label not in labels]
     if unknown:
         raise InvalidParameterError(
             f"class_weight names {unknown[0]!r}, which is not among the classes {labels}."
         )
-    factors = np.array([float(class_weight.get(label, 1.0)) for label in labels])
-    if not (np.isfinite(factors).all() and (factors > 0).all()):
+    factors = [class_weight.get(label, 1.0) for label in labels]
+    if not all(Number(0.0, inclusive=False).allows(factor) for factor in factors):
         raise InvalidParameterError(
             f"class_weight must hold finite weights > 0; got {dict(class_weight)!r}."
         )
-    return False, factors
+    return False, np.array(factors, dtype=np.float64)
 
 
 def one_vs_rest_tasks(n_classes: int) -> list[Task]:

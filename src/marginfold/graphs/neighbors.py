@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,17 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
 
-from marginfold.errors import GraphUnderflowWarning
+from marginfold.errors import GraphUnderflowWarning, warn
 from marginfold.graphs.laplacian import ABSENT, EdgeLaplacian, FloatArray, IntArray, Laplacian
-from marginfold.graphs.rule import (
-    GraphRule,
-    check_choice,
-    check_count,
-    check_positive,
-    graph_name,
-    read_codes,
-    read_rows,
-)
+from marginfold.graphs.rule import GraphRule, graph_name, read_codes, read_rows
+from marginfold.parameters import Choice, Constraint, Count, Either, Flag, Number, check_parameters
 
 TREE_MAX_COLUMNS = 8
 """Up to this many columns a k-d tree is faster than all distances, even on round clouds."""
@@ -39,6 +31,15 @@ UNDERFLOW = float(np.finfo(np.float64).eps)
 
 UNDERFLOW_SHARE = 0.5
 """Warn when more than this share of the heat weights have underflowed."""
+
+CONSTRAINTS: dict[str, Constraint] = {
+    "n_neighbors": Count(1),
+    "weights": Choice("heat", "binary"),
+    "width": Either(Choice("auto"), Number(0.0, inclusive=False)),
+    "mode": Choice("union", "mutual"),
+    "within_class": Flag(),
+    "merge_duplicates": Flag(),
+}
 
 
 class NeighborGraph(GraphRule):
@@ -106,7 +107,7 @@ class NeighborGraph(GraphRule):
         unlabeled: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Laplacian:
-        self._check()
+        check_parameters(self, CONSTRAINTS)
         X, weights = read_rows(self, X, y, sample_weight)
         codes = (
             read_codes(self, y, unlabeled)
@@ -123,15 +124,6 @@ class NeighborGraph(GraphRule):
             shape=(len(rows), len(rows)),
         ).tocsr()
         return EdgeLaplacian(len(weights), adjacency, rows, underflowed)
-
-    def _check(self) -> None:
-        check_count(self, "n_neighbors")
-        check_choice(self, "weights", ("heat", "binary"))
-        check_choice(self, "mode", ("union", "mutual"))
-        check_choice(self, "within_class", (True, False))
-        check_choice(self, "merge_duplicates", (True, False))
-        if not (isinstance(self.width, str) and self.width == "auto"):
-            check_positive(self, "width", also=" or 'auto'")
 
     def _neighbors(
         self, X: Any, weights: FloatArray, codes: IntArray
@@ -162,12 +154,11 @@ class NeighborGraph(GraphRule):
         W = np.exp(-squared / width)
         n_underflowed = int(np.count_nonzero(W < UNDERFLOW))
         if n_underflowed > UNDERFLOW_SHARE * W.size:
-            warnings.warn(
+            warn(
                 f"{n_underflowed} of {W.size} heat weights of {graph_name(self)} are below "
                 f"{UNDERFLOW:.1e}: width={width:g}, but the median squared distance of neighbors "
                 f"is {np.median(squared):g}. The graph has next to no effect; use width='auto'.",
                 GraphUnderflowWarning,
-                stacklevel=3,
             )
         return W, n_underflowed
 

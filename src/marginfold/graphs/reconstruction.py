@@ -12,7 +12,8 @@ from scipy.sparse.csgraph import connected_components
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
 from marginfold.graphs.neighbors import chunks, distinct_rows, entries_per_row, nearest
-from marginfold.graphs.rule import GraphRule, check_count, check_positive, read_rows
+from marginfold.graphs.rule import GraphRule, read_rows
+from marginfold.parameters import Count, Number, check_parameters
 
 
 class ReconstructionGraph(GraphRule):
@@ -55,8 +56,7 @@ class ReconstructionGraph(GraphRule):
         unlabeled: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Laplacian:
-        check_count(self, "n_neighbors")
-        check_positive(self, "reg")
+        check_parameters(self, {"n_neighbors": Count(1), "reg": Number(0.0, inclusive=False)})
         X, weights = read_rows(self, X, y, sample_weight)
         nodes = distinct_rows(X, weights)
         indices, _ = nearest(nodes.points, self.n_neighbors)

@@ -7,7 +7,7 @@ the same words.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from marginfold.errors import GraphError, InvalidParameterError
+from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
 from marginfold.graphs.laplacian import (
     ABSENT,
     FloatArray,
@@ -25,6 +25,8 @@ from marginfold.graphs.laplacian import (
     ScaledLaplacian,
     SumLaplacian,
 )
+from marginfold.labels import is_unlabelled, unique_labels
+from marginfold.weights import check_weights
 
 LARGEST_ENTRY = 1e150
 """Entries above this have squared distances that overflow."""
@@ -86,6 +88,14 @@ class GraphRule(BaseEstimator, ABC):
         return ScaledGraph(self, float(factor)) if isinstance(factor, Real) else NotImplemented
 
     __rmul__ = __mul__
+
+    def __radd__(self, other: object) -> GraphRule:
+        return self if other == 0 else NotImplemented  # so that sum(graphs) works
+
+    def __truediv__(self, divisor: object) -> ScaledGraph:
+        return (
+            ScaledGraph(self, 1.0 / float(divisor)) if isinstance(divisor, Real) else NotImplemented
+        )
 
 
 class SumGraph(GraphRule):
@@ -202,7 +212,10 @@ def read_rows(
             f"{name} got y of shape {np.shape(y)} for X of shape {X.shape}; it needs one label "
             "for each row of X."
         )
-    return X, _read_weights(name, sample_weight, X.shape[0])
+    try:
+        return X, check_weights(sample_weight, X.shape[0])
+    except InvalidInputError as error:
+        raise GraphError(f"{name}: {error}") from error
 
 
 def read_codes(graph: GraphRule, y: ArrayLike | None, unlabeled: Any) -> IntArray:
@@ -213,69 +226,18 @@ def read_codes(graph: GraphRule, y: ArrayLike | None, unlabeled: Any) -> IntArra
             "classes such as NeighborGraph() or TotalGraph()."
         )
     labels = np.asarray(y)
-    labelled = np.ones(len(labels), dtype=bool)
-    if unlabeled is not None:
-        is_nan = isinstance(unlabeled, Real) and unlabeled != unlabeled
-        labelled = ~np.asarray(labels != labels if is_nan else labels == unlabeled, dtype=bool)
+    labelled = ~is_unlabelled(labels, unlabeled)
     codes = np.full(len(labels), ABSENT, dtype=np.intp)
     try:
-        classes, codes[labelled] = np.unique(labels[labelled], return_inverse=True)
-    except TypeError as error:
-        raise GraphError(
-            f"{graph_name(graph)} got labels of types that do not compare ({error}); it needs "
-            "labels of one type."
-        ) from error
+        classes, codes[labelled] = unique_labels(labels[labelled])
+    except InvalidInputError as error:
+        raise GraphError(f"{graph_name(graph)}: {error}") from error
     if classes.dtype.kind == "f" and np.isnan(classes).any():
         raise GraphError(
             f"{graph_name(graph)} got NaN among the labels; it needs a class for each row. Pass "
             "unlabeled=np.nan if these rows are unlabelled."
         )
     return codes
-
-
-def check_count(graph: GraphRule, parameter: str) -> None:
-    """Refuse a parameter that is not an integer >= 1."""
-    value = getattr(graph, parameter)
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InvalidParameterError(
-            f"{graph_name(graph)} got {parameter}={value!r}; it needs an integer >= 1."
-        )
-
-
-def check_positive(graph: GraphRule, parameter: str, also: str = "") -> None:
-    """Refuse a parameter that is not a finite number above 0; ``also`` names other values."""
-    value = getattr(graph, parameter)
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise InvalidParameterError(
-            f"{graph_name(graph)} got {parameter}={value!r}; it needs a finite number > 0{also}."
-        )
-
-
-def check_choice(graph: GraphRule, parameter: str, choices: tuple[Any, ...]) -> None:
-    """Refuse a parameter that is not one of the choices."""
-    value = getattr(graph, parameter)
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
-        options = " or ".join(repr(choice) for choice in choices)
-        raise InvalidParameterError(
-            f"{graph_name(graph)} got {parameter}={value!r}; it needs {options}."
-        )
-
-
-def _read_weights(name: str, sample_weight: ArrayLike | None, n_rows: int) -> FloatArray:
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_rows,):
-        raise GraphError(
-            f"{name} got sample_weight of shape {weights.shape} for {n_rows} rows; it needs one "
-            "weight for each row of X."
-        )
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
-        raise GraphError(
-            f"{name} got sample_weight with negative or non-finite entries, or only zeros; it "
-            "needs finite weights >= 0, at least one of them positive."
-        )
-    return weights
 
 
 def _build_part(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
+from marginfold.parameters import Count, Number, check_parameters
 from marginfold.rows import Array, SharedRows
 from marginfold.solvers.crossover import EXACT, crossover
 from marginfold.solvers.svm import (
@@ -31,7 +32,12 @@ from marginfold.solvers.svm import (
     single,
     uncentre,
 )
-from marginfold.solvers.working_set import pays, solve_on_working_set
+from marginfold.solvers.working_set import (
+    is_dwarfed,
+    pays,
+    solve_on_working_set,
+    without_deflated_part,
+)
 
 STEP_TO_BOUNDARY = 0.995
 """Share of the way to the boundary that one step may go."""
@@ -41,6 +47,9 @@ SIGMA_RANGE = (1e-8, 1.0)
 
 DIAGONAL_SHIFT = 1e-9
 """Added to the unit diagonal of a Newton matrix that is not numerically definite."""
+
+FIRST_MU, SECOND_MU = 1.0, 100.0
+"""Start of the central path in units of the mean cost, and of a second attempt."""
 
 REFRESH_EVERY = 8
 """Iterations after which the margins are recomputed from the weights."""
@@ -84,6 +93,9 @@ class InteriorPoint:
     tol: float = 1e-8
     max_iter: int = 120
 
+    def __post_init__(self) -> None:
+        check_parameters(self, {"tol": Number(0.0, inclusive=False), "max_iter": Count(0)})
+
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
         return self.solve_batch(single(U, y, C))[0]
@@ -94,7 +106,9 @@ class InteriorPoint:
         solutions: dict[int, SVMSolution] = {}
         for problems, kept in _same_support(batch):
             part = batch.take(problems, None if kept.all() else np.flatnonzero(kept))
-            for position, solution in enumerate(self._solve_part(part)):
+            with np.errstate(all="ignore"):  # what overflows is not certified
+                part_solutions = self._solve_part(part)
+            for position, solution in enumerate(part_solutions):
                 dual = np.zeros(len(kept))
                 dual[kept] = solution.dual
                 b = problems[position]
@@ -105,23 +119,38 @@ class InteriorPoint:
         return [solutions[b] for b in range(len(batch))]
 
     def _solve_part(self, batch: SVMBatch) -> list[SVMSolution]:
-        """Solve problems without idle rows, through working sets where that may be cheaper."""
-        if not pays(batch):
-            return self._solve_all(batch)
-        solutions = []
+        """Solve problems without idle rows; some are better off alone than in the batch."""
+        solutions: dict[int, SVMSolution] = {}
         for b in range(len(batch)):
+            alone = self._solve_alone(batch, b)
+            if alone is not None:
+                solutions[b] = alone
+        rest = [b for b in range(len(batch)) if b not in solutions]
+        if rest:
+            part = batch.take(rest) if solutions else batch
+            solutions |= zip(rest, self._solve_all(part), strict=True)
+        for b, solution in solutions.items():
+            if not solution.converged:
+                again = self._solve_all(batch.take([b]), mu=SECOND_MU)[0]
+                solutions[b] = min(solution, again, key=lambda found: found.gap)
+        return [solutions[b] for b in range(len(batch))]
+
+    def _solve_alone(self, batch: SVMBatch, b: int) -> SVMSolution | None:
+        """Solve a problem on its working set, or without a deflated part that dwarfs the rest."""
+        if pays(batch):
             solution = solve_on_working_set(batch, b, self._solve_one, tol=self.tol)
-            if solution is None or not solution.converged:
-                solution = self._solve_all(batch.take([b]))[0]
-            solutions.append(solution)
-        return solutions
+            if solution is not None and solution.converged:
+                return solution
+        if is_dwarfed(batch, b):
+            return self._solve_all(without_deflated_part(batch, b))[0]
+        return None
 
     def _solve_one(self, batch: SVMBatch) -> SVMSolution:
         return uncentre(batch, 0, self._solve_all(batch)[0])
 
-    def _solve_all(self, batch: SVMBatch) -> list[SVMSolution]:
+    def _solve_all(self, batch: SVMBatch, mu: float = FIRST_MU) -> list[SVMSolution]:
         problems = _Problems.of(batch)
-        state = _start(problems)
+        state = _start(problems, mu)
         solutions: dict[int, SVMSolution] = {}
         best_gap = np.full(len(batch), np.inf)
         idle = np.zeros(len(batch), dtype=int)
@@ -268,20 +297,20 @@ class _State:
         return _State(*(getattr(self, field.name)[kept] for field in fields(self)))
 
 
-def _start(problems: _Problems) -> _State:
-    """Lift the ridge regression on the labels to the central path at mu = mean(c) = 1."""
+def _start(problems: _Problems, mu: float) -> _State:
+    """Lift the ridge regression on the labels to the central path at mu (the mean cost is 1)."""
     y, c = problems.signs, problems.costs
     K = problems.newton_matrices(c)
     u = _Factors(K).solve(problems.sums(c * y))
     t = y * problems.scores(u) - 1.0
-    m = 1.0 / c
+    m = mu / c
     half = 0.5 * t
     rho = np.hypot(half, m)
-    near = m + m * m / (rho + np.abs(half))
+    near = m + m * (m / (rho + np.abs(half)))
     far = m + np.abs(half) + rho
     v = np.where(t > 0, far, near)
     xi = np.where(t > 0, near, far)
-    return _State(u=u, a=1.0 / v, s=1.0 / xi, v=v, xi=xi, t=t)
+    return _State(u=u, a=mu / v, s=mu / xi, v=v, xi=xi, t=t)
 
 
 @dataclass(frozen=True)

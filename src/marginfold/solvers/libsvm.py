@@ -1,8 +1,8 @@
 """scikit-learn's SVC behind the same interface: an oracle for tests and an option for users.
 
 libsvm stops on a violation of the optimality conditions, not on a duality gap, and its number of
-iterations grows with the costs.  The solution is certified like any other, so ``converged`` tells
-the truth about it.
+iterations grows with the costs.  Its active set is made exact and the solution is certified like
+any other, so ``converged`` tells the truth about it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from numpy.typing import ArrayLike
 from sklearn.svm import SVC
 
 from marginfold.rows import Array
+from marginfold.solvers.crossover import crossover
 from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, check_batch, single, uncentre
+
+BOUND = 1e-9
+"""Share of the cost within which a multiplier of libsvm is at its bound."""
 
 
 @dataclass(frozen=True)
@@ -61,4 +65,7 @@ class LibSVM:
         dual[svc.support_] = np.abs(svc.dual_coef_[0])
         coef = np.asarray(svc.coef_[0], dtype=np.float64)
         n_iter = int(np.max(svc.n_iter_))
-        return uncentre(batch, b, certify(batch, b, coef, dual, n_iter=n_iter, tol=self.tol))
+        lower, upper = dual <= BOUND * c, dual >= (1.0 - BOUND) * c
+        exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=self.tol)
+        plain = certify(batch, b, coef, dual, n_iter=n_iter, tol=self.tol)
+        return uncentre(batch, b, exact if exact and exact.gap < plain.gap else plain)

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 from marginfold.errors import SolverError
 from marginfold.rows import Array, SharedRows
 
-BALANCE_RESOLUTION = 1e-10
-"""Share of the total cost below which the slope in the bias counts as zero."""
+ROUNDING = 4.0 * np.finfo(np.float64).eps
+"""Relative rounding error of a margin, in units of its summands."""
 
 STRETCH_LIMIT = 1e-6
 """Largest relative change of a direction that may remove rounding errors of the margins."""
@@ -124,7 +124,16 @@ def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
         )
     if not np.isin(signs, (-1.0, 1.0)).all():
         raise SolverError("Labels must be +1 or -1; encode the classes first.")
-    costs = np.full(signs.shape, np.asarray(C, dtype=np.float64))
+    costs = np.asarray(C, dtype=np.float64)
+    if costs.ndim == 0:
+        costs = np.full(signs.shape, float(costs))
+    if costs.shape != signs.shape:
+        raise SolverError(
+            f"Costs must be one number or one for each row; got shape {costs.shape} for "
+            f"{len(signs)} rows."
+        )
+    if not np.isfinite(rows).all():
+        raise SolverError("Features must be finite; got NaN or infinity.")
     r = rows.shape[1]
     return SVMBatch(
         SharedRows(rows), signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0))
@@ -135,8 +144,10 @@ def check_batch(batch: SVMBatch) -> None:
     """Refuse numbers that no solver can work with, and problems with one side only."""
     if not (np.isfinite(batch.rows.table).all() and np.isfinite(batch.scale).all()):
         raise SolverError("Features must be finite; got NaN or infinity.")
-    if not (np.isfinite(batch.costs).all() and (batch.costs >= 0).all()):
-        raise SolverError("Costs must be finite and not negative.")
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(batch.costs.sum(axis=1)).all()
+    if not finite or (batch.costs < 0).any():
+        raise SolverError("Costs must be finite, also their sum, and not negative.")
     for side in (1.0, -1.0):
         if not ((batch.signs == side) & (batch.costs > 0)).any(axis=1).all():
             raise SolverError(
@@ -148,7 +159,8 @@ def check_batch(batch: SVMBatch) -> None:
 def project(batch: SVMBatch, b: int, vector: Array) -> Array:
     """Return the part of a vector that is orthogonal to the deflated directions of problem b."""
     N = batch.deflated[b]
-    return np.asarray(vector - N @ (N.T @ vector))
+    vector = vector - N @ (N.T @ vector)
+    return np.asarray(vector - N @ (N.T @ vector))  # twice is enough
 
 
 def certify(
@@ -159,12 +171,16 @@ def certify(
     The intercept belongs to the centred rows; `uncentre` turns it into that of the given rows.
     """
     y, c = batch.signs[b], batch.costs[b]
-    dual = balance(np.clip(dual, 0.0, c), y)
+    dual = balance(np.clip(np.nan_to_num(dual, nan=0.0), 0.0, c), y)
     s_dual = project(batch, b, batch.scale[b] * ((y * dual) @ batch.rows.features))
     dual_objective = float(dual.sum() - 0.5 * s_dual @ s_dual)
+    if not dual_objective >= 0:  # a = 0 is feasible and better
+        dual, s_dual, dual_objective = np.zeros_like(dual), np.zeros_like(s_dual), 0.0
     objective, s, intercept = min(
         (_evaluate(batch, b, s, dual) for s in (coef, s_dual)), key=lambda point: point[0]
     )
+    if not objective <= 2.0 * min(c[y > 0].sum(), c[y < 0].sum()):  # s = 0 is better
+        objective, s, intercept = _evaluate(batch, b, np.zeros_like(coef), dual)
     gap = max(0.0, objective - dual_objective) / max(objective, np.finfo(float).tiny)
     return SVMSolution(
         coef=s,
@@ -185,21 +201,33 @@ def uncentre(batch: SVMBatch, b: int, solution: SVMSolution) -> SVMSolution:
 
 
 def _evaluate(batch: SVMBatch, b: int, s: Array, dual: Array) -> tuple[float, Array, float]:
-    """Return the objective of s with its best bias, or of s stretched by a rounding error.
+    """Return a bound of the objective of s with its best bias, or of s slightly stretched.
 
     A row on the margin that rounding puts inside it costs ``c * eps``: for huge costs more than
-    the certificate allows.  Stretching (s, b) by that much puts it outside again.
+    the certificate allows.  The bound counts this; stretching (s, b) by as much as rounding can
+    take away puts such rows outside again.
     """
     y, c = batch.signs[b], batch.costs[b]
-    f = batch.rows.features @ (batch.scale[b] * s)
+    weights = batch.scale[b] * s
+    f = batch.rows.features @ weights
     low, high = intercept_interval(f, y, c)
     intercept = 0.5 * (low + high)
-    hinge = np.maximum(0.0, 1.0 - y * (f + intercept))
+    margins = y * (f + intercept)
+    hinge = np.maximum(0.0, 1.0 - margins)
     objective = 0.5 * float(s @ s) + float(c @ hinge)
-    short = hinge[dual < UPPER_SHARE * c].max(initial=0.0)
-    if 0 < short < STRETCH_LIMIT:
-        factor = 1.0 + 2.0 * short
-        hinge = np.maximum(0.0, 1.0 - y * factor * (f + intercept))
+    if not np.isfinite(objective):
+        return np.inf, np.zeros_like(s), 0.0
+    free = dual < UPPER_SHARE * c
+    short = hinge[free].max(initial=0.0)
+    near = np.flatnonzero(free & (np.abs(1.0 - margins) < STRETCH_LIMIT))
+    if short < STRETCH_LIMIT and len(near):
+        size = np.abs(weights)
+        summands = float((np.abs(batch.rows.features[near]) @ size).max())
+        summands += abs(intercept) + 2.0 * float(np.abs(batch.rows.centre) @ size)
+        rounding = ROUNDING * (1.0 + summands)
+        objective += rounding * float(c[near].sum())
+        factor = 1.0 + 2.0 * (short + rounding)
+        hinge = np.maximum(0.0, 1.0 - factor * margins)
         stretched = 0.5 * factor**2 * float(s @ s) + float(c @ hinge)
         if stretched < objective:
             return stretched, factor * s, factor * intercept
@@ -230,7 +258,7 @@ def intercept_interval(f: Array, y: Array, c: Array) -> tuple[float, float]:
     points = y - f
     order = np.argsort(points, kind="stable")
     slope = np.cumsum(c[order]) - c[y > 0].sum()
-    flat = BALANCE_RESOLUTION * c.sum()
+    flat = len(c) * np.finfo(float).eps * c.sum()  # rounding of the cumulated costs
     first = int(np.searchsorted(slope, -flat))
     first = min(first, len(order) - 1)
     low = high = float(points[order[first]])

@@ -1,14 +1,18 @@
-"""Problems with nearly as many dimensions as rows: solve on the rows that matter.
+"""Problems that are better solved in coordinates of their own than in those of the batch.
 
-Rows whose multiplier is zero do not influence the solution.  The problem is solved on a working set
-of m rows, in the m dimensions that they span; rows inside the margin join the set until none is
-left.  Then the solution is optimal on all rows, and it is certified on all rows.  One solve costs
-O(m^3) instead of O(n r^2).
+With nearly as many dimensions as rows, solve on the rows that matter: rows whose multiplier is zero
+do not influence the solution.  The problem is solved on a working set of m rows, in the dimensions
+that they span; rows inside the margin join the set until none is left.  Then the solution is
+optimal on all rows, and it is certified on all rows.  One solve costs O(m^3) instead of O(n r^2).
+
+With a deflated direction along which the rows vary far more than elsewhere, remove that part from
+the rows: projecting in each step would drown the rest in rounding errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
@@ -21,6 +25,12 @@ LARGE_RANK = 100
 
 ROWS_PER_DIMENSION = 4
 """With more rows per dimension than this, a step on all rows is cheap enough."""
+
+SMALL = 200
+"""Rows up to which there is no need to look for those that matter."""
+
+DWARFED = 1e-4
+"""Share of the variance outside the deflated directions below which it drowns in the rest."""
 
 FIRST_SHARE = 0.1
 """Share of the rows in the first working set."""
@@ -35,7 +45,7 @@ VIOLATION = 1e-10
 def pays(batch: SVMBatch) -> bool:
     """Return whether the shape of the problems suggests a working set."""
     n, r = batch.rows.features.shape
-    return LARGE_RANK < r and n <= ROWS_PER_DIMENSION * r
+    return n < r or (LARGE_RANK < r and n <= ROWS_PER_DIMENSION * r)
 
 
 def solve_on_working_set(
@@ -43,23 +53,41 @@ def solve_on_working_set(
 ) -> SVMSolution | None:
     """Return the solution certified on all rows, or None if too many rows matter."""
     y, n = batch.signs[b], len(batch.signs[b])
+    if n < min(SMALL, batch.scale.shape[1]):
+        return _solve_on(batch, b, np.arange(n), solve, tol)
     working = np.sort(np.concatenate([_spaced(np.flatnonzero(y == side)) for side in (1, -1)]))
     n_iter = 0
     while len(working) <= LARGEST_SHARE * n:
-        basis, part = _restrict(batch, b, working)
-        solution = solve(part)
-        n_iter += solution.n_iter
-        s = basis @ solution.coef
-        excess = y * (batch.rows.features @ (batch.scale[b] * s) + solution.intercept) - 1.0
+        solution = _solve_on(batch, b, working, solve, tol, n_iter)
+        n_iter = solution.n_iter
+        scores = batch.rows.features @ (batch.scale[b] * solution.coef)
+        excess = y * (scores + solution.intercept) - 1.0
         excess[working] = 0.0
         inside = np.flatnonzero(excess < -VIOLATION)
         if not len(inside):
-            dual = np.zeros(n)
-            dual[working] = solution.dual
-            return certify(batch, b, s, dual, n_iter=n_iter, tol=tol)
+            return solution
         worst = inside[np.argsort(excess[inside])[: len(working)]]
         working = np.union1d(working, worst)
+    if n < batch.scale.shape[1]:
+        return _solve_on(batch, b, np.arange(n), solve, tol, n_iter)
     return None
+
+
+def _solve_on(
+    batch: SVMBatch,
+    b: int,
+    working: Array,
+    solve: Callable[[SVMBatch], SVMSolution],
+    tol: float,
+    n_iter: int = 0,
+) -> SVMSolution:
+    """Solve on some rows in the dimensions that they span; certify on all rows."""
+    basis, part = _restrict(batch, b, working)
+    solution = solve(part)
+    dual = np.zeros(len(batch.signs[b]))
+    dual[working] = solution.dual
+    n_iter += solution.n_iter
+    return certify(batch, b, basis @ solution.coef, dual, n_iter=n_iter, tol=tol)
 
 
 def _spaced(rows: Array) -> Array:
@@ -83,3 +111,22 @@ def _restrict(batch: SVMBatch, b: int, working: Array) -> tuple[Array, SVMBatch]
         deflated=np.zeros((1, m, 0)),
     )
     return basis, part
+
+
+def is_dwarfed(batch: SVMBatch, b: int) -> bool:
+    """Return whether the deflated part of the rows is so large that the rest drowns in it."""
+    N = batch.deflated[b]
+    if not N.any():
+        return False
+    total = float(batch.rows.variances @ batch.scale[b] ** 2)
+    inside = batch.rows.features @ (batch.scale[b][:, None] * N)
+    return total - float((inside**2).sum()) / len(inside) < DWARFED * total
+
+
+def without_deflated_part(batch: SVMBatch, b: int) -> SVMBatch:
+    """Return problem b alone, on rows from which the deflated part is removed."""
+    N = batch.deflated[b]
+    X = batch.rows.features * batch.scale[b]
+    for _ in range(2):
+        X -= (X @ N) @ N.T
+    return replace(batch.take([b]), rows=SharedRows(X), scale=np.ones((1, X.shape[1])))
