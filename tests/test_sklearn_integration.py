@@ -455,6 +455,11 @@ def test_weights_are_passed_by_step_without_routing():
 
 # ----------------------------------------------------------------------- copies, files, displays
 
+
+def short(model):
+    return str(model).split(" at 0x")[0][:50]
+
+
 CONFIGURATIONS = [
     *[cls() for cls in ESTIMATORS],
     LSVA(kernel=ExactKernel("rbf", gamma=0.3), graph=0.3 * NeighborGraph(4) + WithinClassGraph()),
@@ -463,7 +468,7 @@ CONFIGURATIONS = [
 ]
 
 
-@pytest.mark.parametrize("model", CONFIGURATIONS, ids=lambda model: str(model)[:50])
+@pytest.mark.parametrize("model", CONFIGURATIONS, ids=short)
 def test_copies_behave_alike(model):
     fitted = clone(model).fit(X, Y)
     expected = output(fitted, X)
@@ -477,7 +482,7 @@ def test_copies_behave_alike(model):
     np.testing.assert_array_equal(output(fresh.fit(X, Y), X), expected)
 
 
-@pytest.mark.parametrize("model", CONFIGURATIONS, ids=lambda model: str(model)[:50])
+@pytest.mark.parametrize("model", CONFIGURATIONS, ids=short)
 def test_displays(model):
     assert type(model).__name__ in repr(model)
     for estimator in (clone(model), clone(model).fit(X, Y)):

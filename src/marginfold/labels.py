@@ -47,14 +47,14 @@ def _says(label: Any, marker: Any) -> bool:
         return False
 
 
-def encode_labels(y: Array, unlabelled: Array, weights: Array) -> tuple[Array, Array]:
+def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> tuple[Array, Array]:
     """Return (classes, codes); unlabelled rows and rows with weight 0 get the code -1."""
     counted = weights > 0
     labelled = counted & ~unlabelled
     if not labelled.any():
         raise InvalidInputError(
-            f"All {np.count_nonzero(counted)} rows are unlabelled; at least two classes need a "
-            "labelled row."
+            f"All {np.count_nonzero(counted)} rows are unlabelled (y is {marker!r}); at least two "
+            "classes need a labelled row."
         )
     known = y[labelled]
     classes, known_codes = unique_labels(known)
@@ -63,7 +63,7 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array) -> tuple[Array, A
         hint = ""
         if (counted & unlabelled).any():
             hint = (
-                " The other rows carry the marker of unlabelled rows: if that is a class, pass "
+                f" Rows with the label {marker!r} count as unlabelled: if that is a class, pass "
                 "unlabeled=None or another marker."
             )
         raise InvalidInputError(

@@ -11,6 +11,9 @@ import numpy as np
 
 from marginfold.errors import InvalidParameterError
 
+SHOWN_LENGTH = 80
+"""Characters of a value that an error shows."""
+
 
 class Constraint(Protocol):
     """Something that can tell whether a value is allowed and say what is."""
@@ -69,7 +72,8 @@ class Choice:
 
     def allows(self, value: Any) -> bool:
         """Return whether the value is one of the options, of its type."""
-        return any(isinstance(value, type(option)) and value == option for option in self.options)
+        kind = str if isinstance(value, str) else type(value)
+        return any(kind is type(option) and value == option for option in self.options)
 
     def __str__(self) -> str:
         return "one of " + ", ".join(repr(option) for option in self.options)
@@ -106,5 +110,11 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
         value = getattr(owner, name)
         if not constraint.allows(value):
             raise InvalidParameterError(
-                f"{type(owner).__name__} got {name}={value!r}; it needs {constraint}."
+                f"{type(owner).__name__}: {name} must be {constraint}; got {shown(value)}."
             )
+
+
+def shown(value: Any) -> str:
+    """Return the representation of a value, cut if it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHOWN_LENGTH else text[:SHOWN_LENGTH] + " ..."

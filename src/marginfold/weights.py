@@ -28,14 +28,15 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
             f"sample_weight has shape {weights.shape} for {n_rows} rows; give one weight per row."
         )
     if not np.isfinite(weights).all():
-        raise InvalidInputError("sample_weight contains NaN or infinity; all must be finite.")
+        what = "NaN" if np.isnan(weights).any() else "infinity"
+        raise InvalidInputError(f"sample_weight contains {what}; every weight must be finite.")
     if (weights < 0).any():
         raise InvalidInputError(
             f"sample_weight must not be negative; the smallest is {weights.min():g}."
         )
     positive = weights[weights > 0]
     if not len(positive):
-        raise InvalidInputError("sample_weight is zero for every row; some rows must count.")
+        raise InvalidInputError("All sample weights are zero; at least two rows must count.")
     low, high = WEIGHT_RANGE
     if positive.min() < low or positive.max() > high:
         raise InvalidInputError(

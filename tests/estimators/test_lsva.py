@@ -10,7 +10,6 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 from marginfold import LSVA, MMDA, ExactKernel, NeighborGraph, PrecomputedGraph, TotalGraph
-from marginfold.errors import InvalidParameterError
 
 X, Y = load_wine(return_X_y=True)
 X = scale(X)
@@ -81,9 +80,9 @@ def test_a_path_takes_any_iterable_and_nothing_is_an_empty_path():
     assert LSVA().fit_path(X, Y, []) == []
 
 
-def test_a_path_of_one_number_is_refused_in_words():
-    with pytest.raises(InvalidParameterError, match="graph_weight"):
-        LSVA().fit_path(X, Y, 1.0)
+def test_a_path_of_one_number_is_one_fit():
+    (only,) = LSVA().fit_path(X, Y, 0.5)
+    assert_allclose(only.components_, LSVA(graph_weight=0.5).fit(X, Y).components_, atol=1e-9)
 
 
 def test_unlabelled_rows_act_through_the_graph():

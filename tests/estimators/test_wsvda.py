@@ -60,7 +60,8 @@ def test_unlabelled_rows_are_not_in_the_scatter():
 
 def test_no_scatter_is_refused_with_a_way_out():
     rows = np.repeat(SCALED[[0, 70, 140]], 4, axis=0)
-    with pytest.raises(InvalidInputError, match=r"'within' is zero.*copies of one row.*MMDA"):
+    message = r"WithinClassGraph\(\) is zero.*copies of one row.*MMDA"
+    with pytest.raises(InvalidInputError, match=message):
         WSVDA().fit(rows, np.repeat([0, 1, 2], 4))
 
 

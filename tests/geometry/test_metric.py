@@ -122,11 +122,10 @@ def test_rounding_below_zero_is_no_error():
     assert (found.theta >= 0).all()
 
 
-@pytest.mark.parametrize("graph", [TotalGraph(), WithinClassGraph(), NeighborGraph(3), "knn"])
+@pytest.mark.parametrize("graph", [TotalGraph(), WithinClassGraph(), NeighborGraph(3)])
 def test_penalty_builds_the_metric_of_its_graph(graph):
     found = Penalty(graph=graph).metric(Z, CODES, np.ones(40), Z, TOTAL)
-    rule = NeighborGraph() if graph == "knn" else graph
-    scatter = rule.build(Z, CODES).scatter(Z)
+    scatter = graph.build(Z, CODES).scatter(Z)
     assert_allclose((found.Q * found.theta) @ found.Q.T, scatter, atol=1e-8)
 
 

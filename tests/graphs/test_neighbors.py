@@ -128,7 +128,7 @@ def test_fixed_width_underflows_on_many_columns_and_says_so():
 )
 def test_parameters_out_of_range(parameter, value):
     rule = NeighborGraph().set_params(**{parameter: value})
-    with pytest.raises(InvalidParameterError, match=f"NeighborGraph got {parameter}=.*needs"):
+    with pytest.raises(InvalidParameterError, match=f"NeighborGraph: {parameter} must be .*; got"):
         rule.build([[0.0], [1.0]])
 
 

@@ -61,5 +61,6 @@ def test_two_far_groups_are_two_components():
 @pytest.mark.parametrize(("parameter", "value"), [("n_neighbors", -1), ("reg", 0.0), ("reg", "a")])
 def test_parameters_out_of_range(parameter, value):
     rule = ReconstructionGraph().set_params(**{parameter: value})
-    with pytest.raises(InvalidParameterError, match=f"ReconstructionGraph got {parameter}="):
+    message = f"ReconstructionGraph: {parameter} must be .*; got"
+    with pytest.raises(InvalidParameterError, match=message):
         rule.build([[0.0], [1.0]])

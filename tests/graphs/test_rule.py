@@ -104,16 +104,16 @@ BAD = {
     "sparse infinity": ((sp.csr_array(np.full((4, 1), -np.inf)), y), {}, "X with NaN, infinite"),
     "short y": ((X, y[:3]), {}, r"y of shape \(3,\)"),
     "column y": ((X, np.array(y)[:, None]), {}, r"y of shape \(4, 1\)"),
-    "short weights": ((X, y), {"sample_weight": [1.0]}, "sample_weight of shape"),
-    "negative weights": ((X, y), {"sample_weight": [1, 1, 1, -1]}, "sample_weight with negative"),
-    "no weight": ((X, y), {"sample_weight": np.zeros(4)}, ".*only zeros"),
+    "short weights": ((X, y), {"sample_weight": [1.0]}, "sample_weight has shape"),
+    "negative weights": ((X, y), {"sample_weight": [1, 1, 1, -1]}, "sample_weight.*negative"),
+    "no weight": ((X, y), {"sample_weight": np.zeros(4)}, "All sample weights are zero"),
 }
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 @pytest.mark.parametrize(("data", "options", "message"), BAD.values(), ids=BAD)
 def test_data_that_does_not_fit_is_refused_by_name(rule, data, options, message):
-    with pytest.raises(GraphError, match=f"{type(rule).__name__} got {message}"):
+    with pytest.raises(GraphError, match=f"{type(rule).__name__}( got|:) {message}"):
         rule.build(*data, **options)
 
 
@@ -125,7 +125,7 @@ def test_data_that_does_not_fit_is_refused_by_name(rule, data, options, message)
     ],
 )
 def test_labels_that_are_no_classes(labels, message):
-    with pytest.raises(GraphError, match=f"WithinClassGraph got .*{message}"):
+    with pytest.raises(GraphError, match=f"WithinClassGraph.*{message}"):
         WithinClassGraph().build(X, labels)
 
 

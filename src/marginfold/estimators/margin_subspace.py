@@ -156,7 +156,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         name, wanted = type(self).__name__, self.n_components
         r = prepared.rows.features.shape[1]
         if found == r:
-            return f"{name} found {found} of {wanted} components: the data has {r} dimension(s)."
+            return f"{name} found {found} of {wanted} components: the data has only {r} dimensions."
         gains = ", ".join(
             f"{_name(task, prepared.classes)!r}: {gain:.1e}"
             for task, gain in list(subspace.exhausted.items())[:5]

@@ -15,6 +15,7 @@ from marginfold.feature_maps import is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.tasks import LabelledRows, class_factors
 from marginfold.labels import UNLABELLED, encode_labels, is_unlabelled
+from marginfold.parameters import shown
 from marginfold.rows import Array, SharedRows, gram
 from marginfold.solvers import InteriorPoint, LibSVM, SVMSolver
 from marginfold.weights import check_weights
@@ -47,13 +48,15 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     _check_size(X)
     weights = check_weights(sample_weight, X.shape[0])
     unlabelled = is_unlabelled(y, estimator.unlabeled) | missing
-    classes, codes = encode_labels(y, unlabelled, weights)
+    classes, codes = encode_labels(y, unlabelled, weights, estimator.unlabeled)
     balanced, factors = class_factors(estimator.class_weight, classes)
     feature_map = resolve_feature_map(estimator.kernel)
     feature_map.fit(X, sample_weight=weights)
     Z = feature_map.transform(X)
     total = gram(Z, weights)
-    points = Z if is_pairwise(estimator.kernel) else X
+    points = X
+    if is_pairwise(estimator.kernel):  # distances are those that the kernel implies
+        points = Z if Z.shape[1] else np.zeros((len(Z), 1))
     metric = penalty.metric(points, codes, weights, Z, total)
     known = codes != UNLABELLED
     rows = SharedRows(metric.rotate(Z if known.all() else Z[known]))
@@ -95,6 +98,6 @@ def resolve_solver(solver: Any, tol: float) -> SVMSolver:
     if hasattr(solver, "solve_batch") and not isinstance(solver, type):
         return cast(SVMSolver, solver)
     raise InvalidParameterError(
-        f"got solver={solver!r}; it needs 'interior_point', 'libsvm' or an object with solve_batch "
-        "such as InteriorPoint(max_iter=200)."
+        "solver must be 'interior_point', 'libsvm' or an object with solve_batch such as "
+        f"InteriorPoint(max_iter=200); got {shown(solver)}."
     )

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
-from marginfold.parameters import Choice, Count, Either, Number, check_parameters
+from marginfold.parameters import Choice, Count, Either, Number, check_parameters, shown
 from marginfold.rows import Array, column_signs
 from marginfold.weights import check_weights
 
@@ -185,16 +185,16 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         shape = (X.shape[0], self.training_rows_.shape[0])
         if K.shape != shape or K.dtype.kind not in "biuf" or not np.isfinite(K).all():
             raise InvalidInputError(
-                f"The kernel function returned {K.dtype} values of shape {K.shape}, finite or not; "
-                f"it needs to return finite real numbers of shape {shape}: one for each pair."
+                f"The kernel function returned {_kind(K)} of shape {K.shape} for {shape[0]} and "
+                f"{shape[1]} rows; it must return one value per pair, a finite number."
             )
         return K.astype(np.float64)
 
     def _check(self) -> None:
         if not callable(self.kernel) and not Choice(*KERNELS).allows(self.kernel):
             raise InvalidParameterError(
-                f"ExactKernel got kernel={self.kernel!r}; it needs one of {', '.join(KERNELS)}, or "
-                "a function of two matrices."
+                f"ExactKernel: kernel must be one of {', '.join(KERNELS)}, or a function of two "
+                f"matrices; got {shown(self.kernel)}."
             )
         check_parameters(self, {"degree": Count(1), "coef0": Number(), "gamma": GAMMA})
 
@@ -225,6 +225,13 @@ def _variance(X: Any, weights: Array) -> float:
     if scipy.sparse.issparse(X):
         return float(np.asarray(weights @ X.multiply(X)).sum() / entries) - mean**2
     return float((weights @ (X - mean) ** 2).sum() / entries)
+
+
+def _kind(K: Array) -> str:
+    """Say what kind of values an array holds."""
+    if K.dtype.kind not in "biuf":
+        return f"{K.dtype} values"
+    return "numbers" if np.isfinite(K).all() else "NaN or infinite numbers"
 
 
 def _square(K: Any) -> Array:

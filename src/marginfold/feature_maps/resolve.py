@@ -11,6 +11,7 @@ from marginfold.errors import InvalidParameterError
 from marginfold.feature_maps.exact_kernel import KERNELS, ExactKernel
 from marginfold.feature_maps.linear import Linear
 from marginfold.feature_maps.transformed import Transformed
+from marginfold.parameters import shown
 
 
 def resolve_feature_map(kernel: Any) -> Any:
@@ -26,7 +27,8 @@ def resolve_feature_map(kernel: Any) -> Any:
         return ExactKernel(kernel)
     raise InvalidParameterError(
         f"kernel must be one of {', '.join(KERNELS)}, a function of two matrices, a feature map "
-        f"such as ExactKernel('rbf', gamma=0.1), or a scikit-learn transformer; got {kernel!r}."
+        "such as ExactKernel('rbf', gamma=0.1), or a scikit-learn transformer; got "
+        f"{shown(kernel)}."
     )
 
 

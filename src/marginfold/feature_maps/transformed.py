@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError
@@ -40,7 +40,7 @@ class Transformed(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit a clone of the transformer and the mean of its output."""
         with atomic_fit(self):
-            X = check_array(X, accept_sparse="csr")
+            X = X if hasattr(X, "shape") else np.asarray(X)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
             self.transformer_ = clone(self.transformer)
