@@ -52,7 +52,7 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     balanced, factors = class_factors(estimator.class_weight, classes)
     feature_map = resolve_feature_map(estimator.kernel)
     feature_map.fit(X, sample_weight=weights)
-    Z = feature_map.transform(X)
+    Z = feature_map.coordinates(X)
     total = gram(Z, weights)
     points = X
     if is_pairwise(estimator.kernel):  # distances are those that the kernel implies

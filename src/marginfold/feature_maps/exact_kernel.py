@@ -107,10 +107,14 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
         """Fit and return the coordinates of the same rows, as `transform` does."""
-        return self._fit(X, sample_weight).transform(X)
+        return self._fit(X, sample_weight).coordinates(X)
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates of rows, shape (n_samples, rank)."""
+        return self.coordinates(X)
+
+    def coordinates(self, X: Any) -> Array:
+        """Return what `transform` returns, as an array whatever output is configured."""
         check_is_fitted(self)
         return self._times(X, self.dual_basis_)
 

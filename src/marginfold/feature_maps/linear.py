@@ -65,6 +65,10 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates, shape (n_samples, n_features or rank)."""
+        return self.coordinates(X)
+
+    def coordinates(self, X: Any) -> Array:
+        """Return what `transform` returns, as an array whatever output is configured."""
         X = self._validated(X)
         return _dense(X) - self.mean_ if self.basis_ is None else self._times(X, self.basis_)
 

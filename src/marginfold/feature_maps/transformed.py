@@ -56,14 +56,19 @@ class Transformed(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Array:
         """Return the centred coordinates."""
+        return self.coordinates(X)
+
+    def coordinates(self, X: Any) -> Array:
+        """Return what `transform` returns, as an array whatever output is configured."""
         check_is_fitted(self)
         return self._output(X) - self.mean_
 
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W``."""
-        return np.asarray(self.transform(X) @ W)
+        return np.asarray(self.coordinates(X) @ W)
 
     def _output(self, X: Any) -> Array:
+        X = X if hasattr(X, "shape") else np.asarray(X)
         Z = self.transformer_.transform(X)
         Z = np.asarray(Z.toarray() if scipy.sparse.issparse(Z) else Z, dtype=np.float64)
         if Z.ndim != 2 or len(Z) != X.shape[0] or not np.isfinite(Z).all():
