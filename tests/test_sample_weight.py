@@ -1,7 +1,7 @@
 """A row of weight 2 is the row twice, a row of weight 0 is no row: for everything that is fitted.
 
 Both sides are the same optimisation problem, solved from different arrays.  `CLOSE` is relative to
-the spread of the outputs; the methods reach 1e-10 with linear and 1e-8 with kernel coordinates.
+the size of the outputs; the methods reach 1e-8 (raw graph weights 1.4e-9, the others below 1e-9).
 """
 
 from __future__ import annotations
