@@ -42,8 +42,8 @@ class LapSVC(GESVC):
     >>> few = np.full(200, -1)
     >>> few[:6] = y[:6]
     >>> model = LapSVC(kernel="rbf", C=10, graph_weight=10).fit(X, few)
-    >>> list(model.classes_)
-    [0, 1]
+    >>> model.classes_
+    array([0, 1])
     """
 
     def __init__(

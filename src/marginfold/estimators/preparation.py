@@ -23,6 +23,9 @@ from marginfold.weights import check_weights
 LARGEST_ENTRY = 1e150
 """Entries above this have squares that overflow."""
 
+COPY = 1e-13
+"""Squared distance, in units of the kernel, below which rows of a precomputed kernel are copies."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -54,14 +57,24 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     feature_map.fit(X, sample_weight=weights)
     Z = feature_map.coordinates(X)
     total = gram(Z, weights)
-    points = X
-    if is_pairwise(estimator.kernel):  # distances are those that the kernel implies
-        points = Z if Z.shape[1] else np.zeros((len(Z), 1))
+    points = _kernel_points(X, Z) if is_pairwise(estimator.kernel) else X
     metric = penalty.metric(points, codes, weights, Z, total)
     known = codes != UNLABELLED
     rows = SharedRows(metric.rotate(Z if known.all() else Z[known]))
     labelled = LabelledRows(codes[known], weights[known], len(classes), balanced, factors)
     return Prepared(classes, feature_map, metric, total, rows, labelled)
+
+
+def _kernel_points(K: Any, Z: Array) -> Array:
+    """Return points whose distances are those of a precomputed kernel; copies are equal."""
+    if not Z.shape[1]:
+        return np.zeros((len(Z), 1))
+    K = K.toarray() if scipy.sparse.issparse(K) else K
+    sizes = np.diagonal(K)
+    squared = sizes[:, None] + sizes - K - K.T
+    first = (squared <= COPY * np.abs(sizes).max()).argmax(axis=1)
+    first = np.minimum(first, np.arange(len(K)))
+    return np.asarray(Z[first])
 
 
 def _is_nan(marker: Any) -> bool:

@@ -18,7 +18,7 @@ class WSVDA(MarginSubspace):
     ``min 1/2 w'(S_W + eps I)w + sum_i C_i max(0, 1 - y_i (w'z_i + b))``
 
     over w orthogonal to the earlier components, with S_W the within-class scatter of all classes
-    and ``eps = ridge tr(S_W) / n_coordinates``.
+    and ``eps = ridge tr(S_W) / rank(Z)``.
 
     Parameters
     ----------
@@ -32,8 +32,9 @@ class WSVDA(MarginSubspace):
     graph : str or graph rule, default="within"
         The graph whose scatter replaces ``|w|^2``; "within" is the paper's.
     ridge : float, default=1e-3
-        Ridge relative to the mean eigenvalue of the scatter.  It is needed: the deflated scatter
-        is singular from the second component on, and with fewer rows than features at once.
+        Ridge relative to the mean eigenvalue of the scatter where rows vary at all.  It is needed:
+        the deflated scatter is singular from the second component on, and with fewer rows than
+        features at once.
     class_weight, tasks, scaling, on_exhausted, unlabeled, solver, tol
         See `MMDA`.
 

@@ -24,6 +24,9 @@ KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomput
 GAMMA_KERNELS = ("rbf", "poly", "sigmoid", "laplacian")
 """Kernels with a parameter gamma."""
 
+TRANSLATION_FREE = ("rbf", "laplacian")
+"""Kernels of the difference between rows."""
+
 RANK_RESOLUTION = 1e-10
 """Eigenvalues below this share of the largest one are cut."""
 
@@ -68,6 +71,8 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ``U S^(-1/2)``: coordinates are centred kernel values times this.
     training_rows_ : array
         The training rows (their indices if the kernel is precomputed), without those of weight 0.
+    origin_ : array or 0
+        What is subtracted from all rows first, for kernels that do not notice it.
     share_, column_means_, mean_kernel_ : arrays and float
         Their weights, and the weighted means of the kernel that centre it.
 
@@ -135,12 +140,21 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 self.training_rows_ = kept
                 K = _square(X)[np.ix_(kept, kept)]
             else:
-                self.training_rows_ = X[kept]
-                K = self._kernel_matrix(self.training_rows_)
+                self.origin_ = self._choose_origin(X[kept])
+                self.training_rows_ = self._moved(X[kept])
+                K = self._kernel_matrix(X[kept])
             self.column_means_ = self.share_ @ K
             self.mean_kernel_ = float(self.column_means_ @ self.share_)
             self._decompose(K)
         return self
+
+    def _choose_origin(self, X: Any) -> Any:
+        """Return a point among the rows: distances between remote rows would lose digits."""
+        remote = self.kernel in TRANSLATION_FREE and not scipy.sparse.issparse(X)
+        return X.mean(axis=0) if remote else 0.0
+
+    def _moved(self, X: Any) -> Any:
+        return _dense(X) - self.origin_ if np.ndim(self.origin_) else X
 
     def _decompose(self, K: Array) -> None:
         """Find the coordinates; eigenvalues at the rounding error of K are no coordinates."""
@@ -179,6 +193,7 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Return the kernel between rows and the training rows."""
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             return _dense(X)[:, self.training_rows_]
+        X = self._moved(X)
         if not callable(self.kernel):
             parameters = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
             K = pairwise_kernels(

@@ -30,8 +30,8 @@ class Transformed(TransformerMixin, BaseEstimator):
     >>> from sklearn.preprocessing import PolynomialFeatures
     >>> from marginfold.feature_maps import Transformed
     >>> X = np.array([[0.0], [1.0], [2.0]])
-    >>> Transformed(PolynomialFeatures(2)).fit_transform(X).mean(axis=0)
-    array([0., 0., 0.])
+    >>> bool(abs(Transformed(PolynomialFeatures(2)).fit_transform(X).mean(axis=0)).max() < 1e-12)
+    True
     """
 
     def __init__(self, transformer: Any) -> None:

@@ -14,6 +14,9 @@ from marginfold.rows import Array
 NEGATIVE_RESOLUTION = 1e-9
 """Negative eigenvalues of a scatter matrix above this share of the largest are not rounding."""
 
+NO_VARIANCE = 1e-13
+"""Share of the total variance below which the rows do not vary in a dimension."""
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -28,16 +31,19 @@ class Metric:
     unit : float
         Mean of theta weighted by the data, ``tr(Z M Z') / tr(Z Z')``: dividing lam by it makes the
         graph weight free of units, of the number of rows and of the feature map.
+    mean : float
+        Mean of theta over the dimensions in which the rows vary at all.
     """
 
     theta: Array
     Q: Array | None
     unit: float
+    mean: float
 
     @classmethod
     def euclidean(cls, n_coordinates: int) -> Self:
         """Return the metric without any graph (MMDA, plain support vector machines)."""
-        return cls(theta=np.zeros(n_coordinates), Q=None, unit=1.0)
+        return cls(theta=np.zeros(n_coordinates), Q=None, unit=1.0, mean=0.0)
 
     @classmethod
     def of_scatter(cls, M: Array, total: Array, *, graph: object) -> Self:
@@ -51,7 +57,11 @@ class Metric:
             )
         size = float(np.trace(total))
         unit = float((M * (total / size)).sum()) if size > 0 else 0.0
-        return cls(theta=np.maximum(theta, 0.0), Q=Q, unit=max(unit, 0.0))
+        theta = np.maximum(theta, 0.0)
+        variances = scipy.linalg.eigvalsh(total, check_finite=False)
+        rank = np.count_nonzero(variances > NO_VARIANCE * size)
+        mean = float(theta.sum()) / rank if rank else 0.0
+        return cls(theta=theta, Q=Q, unit=max(unit, 0.0), mean=mean)
 
     def rotate(self, Z: Array) -> Array:
         """Return rows in the coordinates of the eigenvectors."""
@@ -75,7 +85,7 @@ class Penalty:
     normalize : bool
         Whether ``weight`` is divided by the metric's unit.
     ridge : float or None
-        None means a = 1 (000 eq. (2)); a number means ``a = ridge * tr(Z'LZ) / r``.
+        None means a = 1 (000 eq. (2)); a number means ``a = ridge * tr(Z'LZ) / rank(Z)``.
     """
 
     graph: Any
@@ -94,7 +104,7 @@ class Penalty:
         """Return the diagonal of ``A^(-1/2)`` in the metric's eigenvectors."""
         a, lam = 1.0, self.weight
         if self.ridge is not None:
-            a = self.ridge * float(metric.theta.mean() if len(metric.theta) else 0.0)
+            a = self.ridge * metric.mean
             if a <= 0:
                 raise InvalidInputError(
                     f"The scatter of the graph {self.graph!r} is zero on these rows, so there is "

@@ -19,6 +19,9 @@ from marginfold.rows import Array
 
 Task = tuple[int, ...]
 
+TIE = 1e-9
+"""Relative difference below which gains are equal: the earlier class goes first."""
+
 
 @dataclass(frozen=True)
 class LabelledRows:
@@ -123,7 +126,8 @@ class Greedy:
 
     def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
         """Return the task with the largest bound."""
-        return max(self._bounds, key=self._bounds.__getitem__) if self._bounds else None
+        leaders = [task for task in self._bounds if self._leads(self._bounds[task])]
+        return leaders[0] if leaders else None
 
     def report(self, task: Task, gain: float, enough: bool) -> bool:
         """Keep the direction if no other task can beat it."""
@@ -131,7 +135,10 @@ class Greedy:
             del self._bounds[task]
             return False
         self._bounds[task] = gain
-        return gain >= max(self._bounds.values())
+        return self._leads(gain)
+
+    def _leads(self, gain: float) -> bool:
+        return gain >= (1.0 - TIE) * max(self._bounds.values())
 
 
 class Splits:
@@ -159,7 +166,7 @@ class Splits:
         means = deflated_means()
         spread = np.vstack([means[cell] - means[cell].mean(axis=0) for cell in self._cells])
         direction = np.linalg.svd(spread, full_matrices=False)[2][0]
-        heights = means @ direction
+        heights = (means - means.mean(axis=0)) @ direction
         self._halves = [_halve(cell, heights) for cell in self._cells]
         upper = [code for _, high in self._halves for code in high]
         return tuple(sorted(_canonical(upper, self._n_classes)))
@@ -172,8 +179,18 @@ class Splits:
 
 
 def _halve(cell: list[int], heights: Array) -> tuple[list[int], list[int]]:
+    """Return the lower and the upper half; a class in the middle joins the nearer side.
+
+    So the halves do not depend on the sign of the direction, which is arbitrary.
+    """
+    if len(cell) == 1:
+        return ([], cell) if heights[cell[0]] > 0 else (cell, [])
     ordered = sorted(cell, key=lambda code: heights[code])
     middle = len(cell) // 2
+    if len(cell) % 2:
+        below = heights[ordered[middle]] - heights[ordered[middle - 1]]
+        above = heights[ordered[middle + 1]] - heights[ordered[middle]]
+        middle += int(below < above)
     return ordered[:middle], ordered[middle:]
 
 

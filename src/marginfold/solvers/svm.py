@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from marginfold.errors import SolverError
 from marginfold.rows import Array, SharedRows
 
-ROUNDING = 4.0 * np.finfo(np.float64).eps
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """Relative rounding error of a margin, in units of its summands."""
 
 STRETCH_LIMIT = 1e-6
@@ -218,7 +218,7 @@ def _evaluate(batch: SVMBatch, b: int, s: Array, dual: Array) -> tuple[float, Ar
     if not np.isfinite(objective):
         return np.inf, np.zeros_like(s), 0.0
     free = dual < UPPER_SHARE * c
-    short = hinge[free].max(initial=0.0)
+    short = float(hinge[free].max(initial=0.0))
     near = np.flatnonzero(free & (np.abs(1.0 - margins) < STRETCH_LIMIT))
     if short < STRETCH_LIMIT and len(near):
         size = np.abs(weights)
