@@ -281,8 +281,9 @@ def _intercept(f, y, costs, gamma):
     y_i (f_i + b) >= 1 where gamma_i < c_i, <= 1 where gamma_i > 0 (000 eq. 3); both on free rows.
     """
     at = y - f  # the b that puts row i on its margin
-    below = np.where(y > 0, gamma < costs, gamma > 0)  # these rows ask b >= at
-    above = np.where(y > 0, gamma > 0, gamma < costs)  # these rows ask b <= at
+    not_full, not_zero = gamma < (1 - 1e-9) * costs, gamma > 1e-9 * costs  # beyond rounding
+    below = np.where(y > 0, not_full, not_zero)  # these rows ask b >= at
+    above = np.where(y > 0, not_zero, not_full)  # these rows ask b <= at
     low, high = at[below].max(), at[above].min()
     return (low + high) / 2, max(0.0, (low - high) / 2)
 
