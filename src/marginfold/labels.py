@@ -18,7 +18,7 @@ def is_unlabelled(y: Array, unlabeled: Any) -> Array:
     """Return which labels equal the marker.
 
     Text and numbers are compared by what they say: the marker -1 is found in ``["a", "-1"]`` and
-    the marker "-1" in ``[0, -1]``.  The marker NaN finds NaN.
+    the marker "-1" in ``[0, -1]``.  The marker NaN finds every missing value.
     """
     if unlabeled is None:
         return np.zeros(len(y), dtype=bool)
@@ -27,7 +27,7 @@ def is_unlabelled(y: Array, unlabeled: Any) -> Array:
             f"unlabeled must be one label that marks rows without a class; got {unlabeled!r}."
         )
     if y.dtype.kind in "iufb" and not isinstance(unlabeled, str):
-        return np.asarray(y != y if unlabeled != unlabeled else y == unlabeled)
+        return np.asarray(y != y if is_missing(unlabeled) else y == unlabeled)
     known: dict[Any, bool] = {}
     return np.fromiter(
         (known.setdefault(label, _says(label, unlabeled)) for label in y.tolist()),
@@ -36,10 +36,20 @@ def is_unlabelled(y: Array, unlabeled: Any) -> Array:
     )
 
 
+def is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN or a missing value of pandas."""
+    if label is None or np.ndim(label):
+        return label is None
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
 def _says(label: Any, marker: Any) -> bool:
-    if label is None:
-        return False
-    if label == marker or (label != label and marker != marker) or str(label) == str(marker):
+    if is_missing(label) or is_missing(marker):
+        return is_missing(label) and is_missing(marker)
+    if label == marker or str(label) == str(marker):
         return True
     try:
         return float(label) == float(marker)
@@ -80,7 +90,7 @@ def unique_labels(labels: Array) -> tuple[Array, Array]:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise InvalidInputError(
-            f"The labels are of types that do not compare ({error}); give labels of one type, "
-            "or name the marker of unlabelled rows with unlabeled=..."
+            f"The labels are of types that do not compare ({error}); give labels of one type. "
+            "Rows without a label need a marker: unlabeled=np.nan takes None and NaN."
         ) from error
     return classes, codes

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_wine, make_classification
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 from marginfold import GESVC, LSVA, BetweenClassGraph, ExactKernel, InteriorPoint, WithinClassGraph
-from marginfold.errors import UncertifiedWarning
+from marginfold.errors import ExhaustedWarning, UncertifiedWarning
 
 X, Y = load_wine(return_X_y=True)
 X = scale(X)
@@ -116,3 +116,12 @@ def test_a_solver_without_iterations_is_refused_in_words():
 def test_libsvm_gives_the_same_machine_without_a_warning():
     libsvm = GESVC(solver="libsvm").fit(X, Y)
     assert_allclose(libsvm.decision_function(X), GESVC().fit(X, Y).decision_function(X), atol=1e-3)
+
+
+def test_classes_that_a_constant_separates_as_well_are_named():
+    X, y = make_classification(2000, 30, n_informative=10, n_classes=4, random_state=0)
+    with pytest.warns(ExhaustedWarning, match="better than by a constant: .*balanced") as caught:
+        model = GESVC(graph_weight=0).fit(X, y)
+    flat = [label for label, gain in enumerate(model.gain_) if gain < 1e-9]
+    assert 0 < len(flat) < 4
+    assert f"constant: {', '.join(map(str, flat))}." in str(caught[0].message)

@@ -142,3 +142,17 @@ def test_parameters_are_those_of_gesvc_with_another_marker():
     ours, parent = LapSVC().get_params(), GESVC().get_params()
     assert ours.keys() == parent.keys()
     assert {name for name in ours if ours[name] != parent[name]} == {"unlabeled"}
+
+
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NA], ids=str)
+@pytest.mark.parametrize("marker", [np.nan, pd.NA], ids=str)
+def test_missing_values_are_unlabelled(missing, marker):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40, 3))
+    text = np.array(["a", "b"], dtype=object)[(rows[:, 0] > 0).astype(int)]
+    hidden = np.arange(40) % 3 == 0
+    partly, marked = text.copy(), text.copy()
+    partly[hidden], marked[hidden] = missing, "-1"
+    found = LapSVC(unlabeled=marker).fit(rows, partly)
+    assert_allclose(found.coef_, LapSVC().fit(rows, marked).coef_, atol=1e-12)
+    assert found.classes_.tolist() == ["a", "b"]

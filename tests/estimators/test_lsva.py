@@ -10,6 +10,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 from marginfold import LSVA, MMDA, ExactKernel, NeighborGraph, PrecomputedGraph, TotalGraph
+from marginfold.errors import ExhaustedWarning
 
 X, Y = load_wine(return_X_y=True)
 X = scale(X)
@@ -113,3 +114,9 @@ def test_the_graph_lives_on_the_rows_and_not_on_the_coordinates():
     same = LSVA(kernel=ExactKernel(gamma=gamma), graph=TotalGraph()).fit(X, Y).transform(X)
     other = LSVA(kernel="precomputed", graph=TotalGraph()).fit(K, Y).transform(K)
     assert_allclose(np.abs(other), np.abs(same), atol=1e-5)
+
+
+def test_a_path_warns_once_for_all_weights():
+    with pytest.warns(ExhaustedWarning, match="3 of 3 fits; first: LSVA found") as caught:
+        LSVA(40).fit_path(X, Y, [0.1, 1.0, 10.0])
+    assert len(caught) == 1

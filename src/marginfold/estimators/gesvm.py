@@ -14,7 +14,7 @@ from marginfold.estimators.preparation import Prepared, prepare, resolve_solver
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.directions import gain_of
 from marginfold.geometry.metric import Penalty
-from marginfold.geometry.tasks import one_vs_rest_tasks
+from marginfold.geometry.tasks import Task, one_vs_rest_tasks
 from marginfold.graphs import resolve_graph
 from marginfold.parameters import Constraint, Flag, Number, check_parameters
 from marginfold.rows import Array, one_blas_thread
@@ -78,6 +78,9 @@ class GESVC(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
+    Several classes are separated one against the rest (SVC: one against one).  For probabilities
+    use ``CalibratedClassifierCV``.
+
     The printed (21) has a factor 2 that makes its lam = 0 a support vector machine with half the
     cost, and the printed LLE graph can be indefinite; both are corrected here.
 
@@ -169,13 +172,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
-        if not any(enough for _, enough in gains):
-            advice = "a kernel" if self.class_weight else "class_weight='balanced' or a kernel"
-            warn(
-                f"{type(self).__name__}: no class is separated better than by a constant; the "
-                f"prediction is the same for every row. Try {advice}.",
-                ExhaustedWarning,
-            )
+        self._warn_degenerate([tasks[b] for b, (_, enough) in enumerate(gains) if not enough])
         if not all(solution.converged for solution in solutions):
             warn(
                 f"{type(self).__name__}: certified to a relative duality gap of "
@@ -183,6 +180,20 @@ class GESVC(ClassifierMixin, BaseEstimator):
                 "iterations, scale the features or lower C.",
                 UncertifiedWarning,
             )
+
+    def _warn_degenerate(self, tasks: list[Task]) -> None:
+        """Say which classes are separated no better than by a constant."""
+        if not tasks:
+            return
+        advice = "a kernel" if self.class_weight else "class_weight='balanced' or a kernel"
+        if len(tasks) == len(one_vs_rest_tasks(len(self.classes_))):
+            what = "no class is separated better than by a constant; the prediction is the same "
+            what += "for every row"
+        else:
+            names = ", ".join(repr(self.classes_[task[0]].tolist()) for task in tasks)
+            what = f"not separated from the rest better than by a constant: {names}. Such a class "
+            what += "is hardly ever predicted"
+        warn(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)
 
     def decision_function(self, X: Any) -> Array:
         """Return margins: shape (n_samples,) for two classes, else (n_samples, n_classes)."""

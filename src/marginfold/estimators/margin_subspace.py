@@ -15,6 +15,7 @@ from marginfold.atomic import atomic_fit
 from marginfold.errors import (
     ExhaustedWarning,
     InvalidInputError,
+    MarginfoldWarning,
     NoDirectionError,
     UncertifiedWarning,
     warn,
@@ -27,6 +28,8 @@ from marginfold.geometry.metric import Penalty
 from marginfold.geometry.tasks import SCHEDULES, Task
 from marginfold.parameters import Choice, Constraint, Count, Number, check_parameters
 from marginfold.rows import Array, one_blas_thread
+
+Note = tuple[str, type[MarginfoldWarning]]
 
 
 def _has_input_directions(estimator: Any) -> bool:
@@ -96,21 +99,27 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 schedule=self.tasks,
                 solver=solver,
             )
+        notes: list[Note] = []
         for member, subspace in zip(members, subspaces, strict=True):
-            member._store(prepared, subspace)
+            notes += member._store(prepared, subspace)
             if member is not self:
                 for name in ("n_features_in_", "feature_names_in_"):
                     if hasattr(self, name):
                         setattr(member, name, getattr(self, name))
+        for category in dict.fromkeys(category for _, category in notes):
+            messages = [message for message, kind in notes if kind is category]
+            first = "" if len(members) == 1 else f"{len(messages)} of {len(members)} fits; first: "
+            warn(first + messages[0], category)
 
-    def _store(self, prepared: Prepared, subspace: Subspace) -> None:
+    def _store(self, prepared: Prepared, subspace: Subspace) -> list[Note]:
+        """Set the fitted attributes; return what the user should be warned of."""
         W = prepared.metric.rotate_back(subspace.W)
         found, wanted = W.shape[1], int(self.n_components)
         fillers = np.zeros((len(W), 0))
         if found < min(wanted, len(W)) and self.on_exhausted == "pca":
             fillers = leading_directions(prepared.total, W, wanted - found)
-        self._report_quality(prepared, subspace, found, fillers.shape[1])
         extra = fillers.shape[1]
+        notes = self._notes(prepared, subspace, found, extra)
         kept = subspace.components
         self.directions_ = np.column_stack([W, fillers])
         self.classes_ = prepared.classes
@@ -130,18 +139,20 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if is_linear(self.kernel):
             self.components_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.mean_ = self.feature_map_.mean_.copy()
+        return notes
 
-    def _report_quality(
+    def _notes(
         self, prepared: Prepared, subspace: Subspace, found: int, n_fillers: int
-    ) -> None:
-        """Warn of missing components and missing certificates; refuse to return nothing."""
+    ) -> list[Note]:
+        """Note missing components and missing certificates; refuse to return nothing."""
+        notes: list[Note] = []
         if subspace.worst_gap:
-            warn(
+            message = (
                 f"{type(self).__name__}: a component is certified to a relative duality gap of "
                 f"{subspace.worst_gap:.1e} only, above the tolerance of the solver; allow it more "
-                "iterations, scale the features or lower C.",
-                UncertifiedWarning,
+                "iterations, scale the features or lower C."
             )
+            notes.append((message, UncertifiedWarning))
         if found + n_fillers == 0:
             raise NoDirectionError(self._explain(prepared, subspace, found))
         if found < int(self.n_components):
@@ -150,7 +161,8 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 if n_fillers
                 else ""
             )
-            warn(self._explain(prepared, subspace, found) + filled, ExhaustedWarning)
+            notes.append((self._explain(prepared, subspace, found) + filled, ExhaustedWarning))
+        return notes
 
     def _explain(self, prepared: Prepared, subspace: Subspace, found: int) -> str:
         name, wanted = type(self).__name__, self.n_components

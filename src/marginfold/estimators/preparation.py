@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +13,7 @@ from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.tasks import LabelledRows, class_factors
-from marginfold.labels import UNLABELLED, encode_labels, is_unlabelled
+from marginfold.labels import UNLABELLED, encode_labels, is_missing, is_unlabelled
 from marginfold.parameters import shown
 from marginfold.rows import Array, SharedRows, gram
 from marginfold.solvers import InteriorPoint, LibSVM, SVMSolver
@@ -44,7 +43,8 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
 
     Rows without a label act through the feature map and the graph only.
     """
-    y, missing = _without_nan(y) if _is_nan(estimator.unlabeled) else (y, False)
+    marks_missing = estimator.unlabeled is not None and is_missing(estimator.unlabeled)
+    y, missing = _without_missing(y) if marks_missing else (y, False)
     X, y = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
     )
@@ -77,15 +77,13 @@ def _kernel_points(K: Any, Z: Array) -> Array:
     return np.asarray(Z[first])
 
 
-def _is_nan(marker: Any) -> bool:
-    return isinstance(marker, Real) and bool(np.isnan(float(marker)))
-
-
-def _without_nan(y: Any) -> tuple[Any, Any]:
-    """Return labels with NaN replaced by another label, for validation, and where it was."""
+def _without_missing(y: Any) -> tuple[Any, Any]:
+    """Return labels with missing values replaced by another label, and where they were."""
     labels = np.asarray(y)
-    missing = np.asarray(labels != labels, dtype=bool)
-    if labels.ndim != 1 or not missing.any() or missing.all():
+    if labels.ndim != 1:
+        return y, False
+    missing = np.fromiter((is_missing(label) for label in labels), dtype=bool, count=len(labels))
+    if not missing.any() or missing.all():
         return y, False
     filled = labels.copy()
     filled[missing] = labels[~missing][0]

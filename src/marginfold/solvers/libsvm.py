@@ -31,8 +31,8 @@ class LibSVM:
         Relative duality gap at which a solution counts as converged.
     kkt_tol : float, default=1e-6
         libsvm's own stopping tolerance.
-    max_iter : int, default=-1
-        Largest number of libsvm iterations, -1 for no limit.
+    max_iter : int, default=1_000_000
+        Largest number of libsvm iterations, -1 for no limit (it may then run for hours).
 
     Examples
     --------
@@ -44,7 +44,7 @@ class LibSVM:
 
     tol: float = 1e-8
     kkt_tol: float = 1e-6
-    max_iter: int = -1
+    max_iter: int = 1_000_000
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
