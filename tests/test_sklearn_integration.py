@@ -628,6 +628,10 @@ def test_two_fits_that_overlap_give_the_blas_threads_back():
     """Fits in two threads end in any order; the limit of the process must be as before."""
     environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
     done = subprocess.run(
-        [sys.executable, "-c", OVERLAP], capture_output=True, text=True, env=environment
+        [sys.executable, "-c", OVERLAP], capture_output=True, text=True, env=environment, check=True
     )
-    assert done.stdout.strip() == "[2] [1] [2]"
+    before, inside, after = done.stdout.split()
+    if before == "[1]":
+        pytest.skip("one core: BLAS has one thread anyway")
+    assert inside == "[1]"
+    assert after == before

@@ -111,13 +111,15 @@ class _BlasLimit:
     def __init__(self) -> None:
         self._lock = Lock()
         self._users = 0
+        self._controller: ThreadpoolController | None = None
         self._limiter: Any = None
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         with self._lock:
             if self._users == 0:
-                self._limiter = ThreadpoolController().limit(limits=1, user_api="blas")
+                self._controller = self._controller or ThreadpoolController()
+                self._limiter = self._controller.limit(limits=1, user_api="blas")
             self._users += 1
         try:
             yield

@@ -107,12 +107,17 @@ def test_two_classes_are_one_task():
 
 def run(schedule, gains, n_steps, means=no_means):
     """Return the kept tasks when the k-th kept direction finds the gains ``gains(task, k)``."""
-    kept, solved = [], 0
-    while len(kept) < n_steps and (task := schedule.propose(means)) is not None:
-        gain = gains(task, len(kept))
-        solved += 1
-        if schedule.report(task, gain, gain > 0):
-            kept.append(task)
+    kept, fresh, solved = [], set(), 0
+    while len(kept) < n_steps and (tasks := schedule.propose(means)):
+        for task in tasks:
+            assert task not in fresh  # nothing is solved twice in one subspace
+            gain = gains(task, len(kept))
+            solved += 1
+            schedule.report(task, gain, gain > 0)
+            fresh |= {task} if gain > 0 else set()
+        if (chosen := schedule.choose(fresh)) is not None:
+            kept.append(chosen)
+            fresh.clear()
     return kept, solved
 
 
@@ -147,6 +152,17 @@ def test_lazy_greedy_is_greedy_when_gains_only_fall(seed):
     assert solved <= n_classes * (n_steps + 1)
 
 
+def test_of_equal_gains_the_earlier_class_goes_first():
+    kept, _ = run(Greedy(3), lambda task, k: 1.0, 3)
+    assert kept == [(0,), (0,), (0,)]
+    kept, _ = run(Greedy(3), lambda task, k: {(0,): 0.5}.get(task, 1.0 - 1e-12 * task[0]), 1)
+    assert kept == [(1,)]
+
+
+def test_greedy_asks_for_all_unknown_tasks_at_once():
+    assert Greedy(4).propose(no_means) == [(0,), (1,), (2,), (3,)]
+
+
 def test_lazy_greedy_solves_less_than_an_eager_loop():
     gains = {(code,): 1.0 / (1 + code) for code in range(6)}
     kept, solved = run(Greedy(6), lambda task, k: gains[task] if task != (0,) else 1.0, 5)
@@ -167,7 +183,7 @@ def test_splits_part_all_pairs_in_about_log2_tasks(n_classes):
     schedule, tasks = Splits(n_classes), []
     means = rng.standard_normal((n_classes, 4))
     for _ in range(int(np.ceil(np.log2(n_classes)))):
-        task = schedule.propose(lambda: means)
+        (task,) = schedule.propose(lambda: means)
         schedule.report(task, 1.0, True)
         tasks.append(task)
     codes = {tuple(code in task for task in tasks) for code in range(n_classes)}
@@ -175,8 +191,16 @@ def test_splits_part_all_pairs_in_about_log2_tasks(n_classes):
 
 
 def test_splits_halve_along_the_spread_of_the_means():
-    assert Splits(4).propose(lambda: line_means(4)) == (2, 3)
-    assert Splits(2).propose(lambda: line_means(2)) == (1,)
+    assert Splits(4).propose(lambda: line_means(4)) == [(2, 3)]
+    assert Splits(2).propose(lambda: line_means(2)) == [(1,)]
+
+
+def test_splits_do_not_depend_on_the_sign_of_the_means():
+    tied = np.array([[0.0], [1.0], [1.0], [2.0], [5.0]])
+    for means in (tied, line_means(5), line_means(6)):
+        assert Splits(len(means)).propose(lambda m=means: m) == (
+            Splits(len(means)).propose(lambda m=means: -m)
+        )
 
 
 def test_a_split_never_has_the_first_class_on_its_positive_side():
@@ -184,7 +208,7 @@ def test_a_split_never_has_the_first_class_on_its_positive_side():
         means = np.random.default_rng(seed).standard_normal((6, 3))
         schedule = Splits(6)
         for _ in range(3):
-            task = schedule.propose(lambda means=means: means)
+            (task,) = schedule.propose(lambda means=means: means)
             schedule.report(task, 1.0, True)
             assert 0 not in task
             assert 0 < len(task) < 6
@@ -202,7 +226,7 @@ def test_splits_end_after_a_cycle_without_gain():
 
 
 def test_splits_of_equal_means_are_still_proper():
-    task = Splits(5).propose(lambda: np.zeros((5, 2)))
+    (task,) = Splits(5).propose(lambda: np.zeros((5, 2)))
     assert 0 < len(task) < 5
 
 

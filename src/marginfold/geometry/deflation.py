@@ -1,4 +1,4 @@
-"""The only deflation code of the library.
+"""Deflation: which directions are taken, and what that means for the next problem.
 
 A new direction must be orthogonal to the earlier ones, ``W'w = 0``.  With ``w = D^(-1/2) s`` that
 is ``(D^(-1/2) W)'s = 0``: in whitened coordinates a plain Euclidean projection.  Both sets are kept
@@ -45,7 +45,7 @@ class Deflation:
 
     def append(self, w: Array, scale: Array) -> Self:
         """Add the direction of w (not zero)."""
-        direction = orthonormal_part(w, self.W)
+        direction = orthonormal_part(w, self.W)  # 000 Alg. 1 step 7; P_k of (7) is I - W W'
         normal = orthonormal_part(scale * direction, self.N)
         return type(self)(
             W=np.column_stack([self.W, direction]), N=np.column_stack([self.N, normal])

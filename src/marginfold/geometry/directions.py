@@ -67,10 +67,32 @@ class _Track:
     deflation: Deflation
     components: list[Component] = field(default_factory=list)
     exhausted: dict[Task, float] = field(default_factory=dict)
+    fresh: dict[Task, Component] = field(default_factory=dict)
     worst_gap: float = 0.0
 
     def deflated_means(self, means: Array) -> Array:
         return self.deflation.complement(means * self.scale)
+
+    def record(self, task: Task, solution: SVMSolution, gain: float, enough: bool) -> None:
+        """Take note of a solution in the current subspace."""
+        if not solution.converged:
+            self.worst_gap = max(self.worst_gap, solution.gap)
+        self.schedule.report(task, gain, enough)
+        if enough:
+            norm = float(np.linalg.norm(self.scale * solution.coef))
+            self.fresh[task] = Component(task, gain, norm, solution.intercept, solution)
+        else:
+            self.exhausted[task] = gain
+
+    def keep_chosen(self) -> None:
+        """Add the direction that the schedule chooses; what was solved before it is stale."""
+        task = self.schedule.choose(self.fresh)
+        if task is not None:
+            component = self.fresh[task]
+            w = self.scale * component.solution.coef  # 000 eq. (5): w = A^-1/2 s
+            self.deflation = self.deflation.append(w, self.scale)
+            self.components.append(component)
+            self.fresh.clear()
 
 
 def successive_directions(
@@ -94,18 +116,19 @@ def successive_directions(
         batch = _batch(rows, labelled, proposals)
         for b, solution in enumerate(solver.solve_batch(batch)):
             track, task = proposals[b]
-            _consider(track, task, solution, *gain_of(batch, b, solution))
+            track.record(task, solution, *gain_of(batch, b, solution))
+        for track in tracks:
+            track.keep_chosen()
     return [Subspace(t.deflation.W, tuple(t.components), t.exhausted, t.worst_gap) for t in tracks]
 
 
 def _proposals(tracks: list[_Track], means: Array, n_components: int) -> list[tuple[_Track, Task]]:
-    proposals = []
-    for track in tracks:
-        if len(track.components) < n_components:
-            task = track.schedule.propose(partial(track.deflated_means, means))
-            if task is not None:
-                proposals.append((track, task))
-    return proposals
+    return [
+        (track, task)
+        for track in tracks
+        if len(track.components) < n_components
+        for task in track.schedule.propose(partial(track.deflated_means, means))
+    ]
 
 
 def _batch(
@@ -127,28 +150,14 @@ def _batch(
 def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool]:
     """Return the relative gain ``1 - P(w, b) / P(0)`` and whether it is more than nothing.
 
-    ``P(0) = 2 min(cost of either side)``.  A cost so small that every row stays inside the margin
-    cannot gain more than about ``min(cost) mean|x|^2 / 4``, whatever the direction: the gain is
-    judged as a share of what is attainable, so that a small C does not look like exhausted data.
+    ``P(0) = 2 min(cost of either side)``.  With a cost so small that every row stays inside the
+    margin the gain is ``min(cost) |m1 - m2|^2 / 4``, m1 and m2 the means of the sides.  The gain is
+    judged as a share of what means as far apart as the rows' spread would give, so that a small C
+    does not look like exhausted data.
     """
     y, c = batch.signs[b], batch.costs[b]
     side = float(min(c[y > 0].sum(), c[y < 0].sum()))
     gain = 1.0 - solution.objective / (2.0 * side)
     square_norm = float(batch.rows.variances @ batch.scale[b] ** 2)
-    attainable = min(1.0, 0.25 * side * square_norm)
+    attainable = min(1.0, side * square_norm / 4.0)
     return max(gain, 0.0), bool(gain > max(MIN_GAIN * attainable, GAIN_RESOLUTION))
-
-
-def _consider(track: _Track, task: Task, solution: SVMSolution, gain: float, enough: bool) -> None:
-    if not solution.converged:
-        track.worst_gap = max(track.worst_gap, solution.gap)
-    kept = track.schedule.report(task, gain, enough)
-    if not enough:
-        track.exhausted[task] = gain
-    if not kept:
-        return
-    w = track.scale * solution.coef
-    track.deflation = track.deflation.append(w, track.scale)
-    track.components.append(
-        Component(task, gain, float(np.linalg.norm(w)), solution.intercept, solution)
-    )

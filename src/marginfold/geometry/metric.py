@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import GraphError, InvalidInputError
+from marginfold.labels import UNLABELLED
 from marginfold.rows import Array
 
 NEGATIVE_RESOLUTION = 1e-9
@@ -31,19 +32,19 @@ class Metric:
     unit : float
         Mean of theta weighted by the data, ``tr(Z M Z') / tr(Z Z')``: dividing lam by it makes the
         graph weight free of units, of the number of rows and of the feature map.
-    mean : float
-        Mean of theta over the dimensions in which the rows vary at all.
+    total : array of shape (r, r) or None
+        The total scatter Z'Z.
     """
 
     theta: Array
     Q: Array | None
     unit: float
-    mean: float
+    total: Array | None = None
 
     @classmethod
     def euclidean(cls, n_coordinates: int) -> Self:
         """Return the metric without any graph (MMDA, plain support vector machines)."""
-        return cls(theta=np.zeros(n_coordinates), Q=None, unit=1.0, mean=0.0)
+        return cls(theta=np.zeros(n_coordinates), Q=None, unit=1.0)
 
     @classmethod
     def of_scatter(cls, M: Array, total: Array, *, graph: object) -> Self:
@@ -57,11 +58,15 @@ class Metric:
             )
         size = float(np.trace(total))
         unit = float((M * (total / size)).sum()) if size > 0 else 0.0
-        theta = np.maximum(theta, 0.0)
-        variances = scipy.linalg.eigvalsh(total, check_finite=False)
-        rank = np.count_nonzero(variances > NO_VARIANCE * size)
-        mean = float(theta.sum()) / rank if rank else 0.0
-        return cls(theta=theta, Q=Q, unit=max(unit, 0.0), mean=mean)
+        return cls(theta=np.maximum(theta, 0.0), Q=Q, unit=max(unit, 0.0), total=total)
+
+    def mean(self) -> float:
+        """Return the mean of theta over the dimensions in which the rows vary at all."""
+        if self.total is None:
+            return 0.0
+        variances = scipy.linalg.eigvalsh(self.total, check_finite=False)
+        rank = np.count_nonzero(variances > NO_VARIANCE * np.trace(self.total))
+        return float(self.theta.sum()) / rank if rank else 0.0
 
     def rotate(self, Z: Array) -> Array:
         """Return rows in the coordinates of the eigenvectors."""
@@ -97,14 +102,14 @@ class Penalty:
         """Build the graph on the points and decompose its scatter in the coordinates Z."""
         if self.graph is None:
             return Metric.euclidean(Z.shape[1])
-        laplacian = self.graph.build(points, codes, unlabeled=-1, sample_weight=weights)
+        laplacian = self.graph.build(points, codes, unlabeled=UNLABELLED, sample_weight=weights)
         return Metric.of_scatter(laplacian.scatter(Z), total, graph=self.graph)
 
     def scale(self, metric: Metric) -> Array:
         """Return the diagonal of ``A^(-1/2)`` in the metric's eigenvectors."""
         a, lam = 1.0, self.weight
         if self.ridge is not None:
-            a = self.ridge * metric.mean
+            a = self.ridge * metric.mean()
             if a <= 0:
                 raise InvalidInputError(
                     f"The scatter of the graph {self.graph!r} is zero on these rows, so there is "
@@ -112,4 +117,4 @@ class Penalty:
                 )
         elif self.normalize:
             lam = self.weight / metric.unit if metric.unit > 0 else 0.0
-        return np.asarray(1.0 / np.sqrt(a + lam * metric.theta))
+        return np.asarray(1.0 / np.sqrt(a + lam * metric.theta))  # 000 eq. (2), to the power -1/2

@@ -1,13 +1,13 @@
 """Two-sided tasks made of several classes, and the order in which they are solved.
 
 A task is the tuple of the class codes on its positive side.  A schedule proposes the next task of
-one problem and is told the gain that it brought; a task without gain never comes back, because
-deflation can only lower a gain.
+one problem and is told the gain that it brought.  Deflation can only lower the gain of a task: one
+without gain need not be tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from marginfold.rows import Array
 
 Task = tuple[int, ...]
 
-TIE = 1e-9
+TIE = 1e-7
 """Relative difference below which gains are equal: the earlier class goes first."""
 
 
@@ -89,11 +89,14 @@ def one_vs_rest_tasks(n_classes: int) -> list[Task]:
 class Schedule(Protocol):
     """The order of tasks for one problem."""
 
-    def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
-        """Return the next task, or None when nothing is left."""
+    def propose(self, deflated_means: Callable[[], Array]) -> list[Task]:
+        """Return the tasks to solve next in the current subspace; none when nothing is left."""
 
-    def report(self, task: Task, gain: float, enough: bool) -> bool:
-        """Take note of a gain; return whether the task's direction is to be kept."""
+    def report(self, task: Task, gain: float, enough: bool) -> None:
+        """Take note of the gain of a task that was solved."""
+
+    def choose(self, fresh: Collection[Task]) -> Task | None:
+        """Return which of the tasks solved in the current subspace gives the next direction."""
 
 
 class RoundRobin:
@@ -102,20 +105,25 @@ class RoundRobin:
     def __init__(self, n_classes: int) -> None:
         self._queue = one_vs_rest_tasks(n_classes)
 
-    def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
+    def propose(self, deflated_means: Callable[[], Array]) -> list[Task]:
         """Return the task at the head of the queue."""
-        return self._queue[0] if self._queue else None
+        return self._queue[:1]
 
-    def report(self, task: Task, gain: float, enough: bool) -> bool:
-        """Move the task to the end of the queue, or drop it."""
-        self._queue.remove(task)
-        if enough:
-            self._queue.append(task)
-        return enough
+    def report(self, task: Task, gain: float, enough: bool) -> None:
+        """Drop a task without gain."""
+        if not enough:
+            self._queue.remove(task)
+
+    def choose(self, fresh: Collection[Task]) -> Task | None:
+        """Return the head of the queue and move it to the end."""
+        if not self._queue or self._queue[0] not in fresh:
+            return None
+        self._queue.append(self._queue.pop(0))
+        return self._queue[-1]
 
 
 class Greedy:
-    """The class with the largest gain next.
+    """The class with the largest gain next; of equal gains the earlier class.
 
     A gain never rises under deflation, so the last known gain is an upper bound: a task is solved
     again only while its bound is the largest, and kept when its fresh gain still is.
@@ -124,21 +132,28 @@ class Greedy:
     def __init__(self, n_classes: int) -> None:
         self._bounds = dict.fromkeys(one_vs_rest_tasks(n_classes), np.inf)
 
-    def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
-        """Return the task with the largest bound."""
-        leaders = [task for task in self._bounds if self._leads(self._bounds[task])]
-        return leaders[0] if leaders else None
+    def propose(self, deflated_means: Callable[[], Array]) -> list[Task]:
+        """Return all tasks of which nothing is known, or the one with the largest bound."""
+        unknown = [task for task, bound in self._bounds.items() if bound == np.inf]
+        leader = self._leader()
+        return unknown or ([] if leader is None else [leader])
 
-    def report(self, task: Task, gain: float, enough: bool) -> bool:
-        """Keep the direction if no other task can beat it."""
-        if not enough:
+    def report(self, task: Task, gain: float, enough: bool) -> None:
+        """Lower the bound of the task, or drop it."""
+        if enough:
+            self._bounds[task] = gain
+        else:
             del self._bounds[task]
-            return False
-        self._bounds[task] = gain
-        return self._leads(gain)
 
-    def _leads(self, gain: float) -> bool:
-        return gain >= (1.0 - TIE) * max(self._bounds.values())
+    def choose(self, fresh: Collection[Task]) -> Task | None:
+        """Return the leading task if its gain is fresh: no other can beat it."""
+        leader = self._leader()
+        return leader if leader in fresh else None
+
+    def _leader(self) -> Task | None:
+        best = max(self._bounds.values(), default=0.0)
+        leaders = (task for task, bound in self._bounds.items() if bound >= (1.0 - TIE) * best)
+        return next(leaders, None)
 
 
 class Splits:
@@ -157,35 +172,36 @@ class Splits:
         self._cells: list[list[int]] = [list(range(self._n_classes))]
         self._gained = False
 
-    def propose(self, deflated_means: Callable[[], Array]) -> Task | None:
-        """Return the classes on the upper side of the halved cells."""
+    def propose(self, deflated_means: Callable[[], Array]) -> list[Task]:
+        """Return the task with the classes on the upper side of the halved cells."""
         if all(len(cell) == 1 for cell in self._cells):
             if not self._gained:
-                return None
+                return []
             self._begin_cycle()
         means = deflated_means()
         spread = np.vstack([means[cell] - means[cell].mean(axis=0) for cell in self._cells])
         direction = np.linalg.svd(spread, full_matrices=False)[2][0]
         heights = (means - means.mean(axis=0)) @ direction
+        heights *= np.sign(heights[np.abs(heights).argmax()]) or 1.0  # the SVD leaves it open
         self._halves = [_halve(cell, heights) for cell in self._cells]
         upper = [code for _, high in self._halves for code in high]
-        return tuple(sorted(_canonical(upper, self._n_classes)))
+        return [tuple(sorted(_canonical(upper, self._n_classes)))]
 
-    def report(self, task: Task, gain: float, enough: bool) -> bool:
+    def report(self, task: Task, gain: float, enough: bool) -> None:
         """Refine the cells; a split without gain counts as done in this cycle."""
         self._cells = [half for halves in self._halves for half in halves if half]
         self._gained |= enough
-        return enough
+
+    def choose(self, fresh: Collection[Task]) -> Task | None:
+        """Return the only task that was solved."""
+        return next(iter(fresh), None)
 
 
 def _halve(cell: list[int], heights: Array) -> tuple[list[int], list[int]]:
-    """Return the lower and the upper half; a class in the middle joins the nearer side.
-
-    So the halves do not depend on the sign of the direction, which is arbitrary.
-    """
+    """Return the lower and the upper half; a class in the middle joins the nearer side."""
     if len(cell) == 1:
         return ([], cell) if heights[cell[0]] > 0 else (cell, [])
-    ordered = sorted(cell, key=lambda code: heights[code])
+    ordered = sorted(cell, key=lambda code: (heights[code], code))
     middle = len(cell) // 2
     if len(cell) % 2:
         below = heights[ordered[middle]] - heights[ordered[middle - 1]]

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.rows import Array
-from marginfold.solvers.svm import SVMBatch, SVMSolution, certify
+from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, project
 
 ROUNDS = 6
 """Largest number of repaired guesses."""
@@ -89,21 +89,20 @@ def _repair(
 
 def _solve_face(batch: SVMBatch, b: int, free: Array, upper: Array) -> tuple[Array, float, Array]:
     """Return (s, intercept, dual) that satisfies the equations of one face."""
-    y, c, N = batch.signs[b], batch.costs[b], batch.deflated[b]
-    X = batch.rows.features[free] * batch.scale[b]
-    X -= (X @ N) @ N.T
+    y, c = batch.signs[b], batch.costs[b]
+    X = batch.whitened(b, free)
     centre = X.mean(axis=0) if len(X) else np.zeros(X.shape[1])
     X -= centre
     pushed = np.where(upper, y * c, 0.0)
-    s_upper = batch.scale[b] * (pushed @ batch.rows.features)
-    s_upper = s_upper - N @ (N.T @ s_upper) - centre * pushed.sum()
+    s_upper = project(batch, b, batch.scale[b] * (pushed @ batch.rows.features))
+    s_upper = s_upper - centre * pushed.sum()
     s, beta, intercept = s_upper, np.zeros(len(X)), 0.0
     solve = _bordered_solver(X)
     for _ in range(1 + REFINEMENTS if len(X) else 0):
         wanted = y[free] - X @ s - intercept
         change, shift = solve(wanted, -pushed.sum() - beta.sum())
         s, beta, intercept = s + X.T @ change, beta + change, intercept + shift
-    s = s - N @ (N.T @ s)
+    s = project(batch, b, s)
     dual = np.where(upper, c, 0.0)
     dual[free] = y[free] * beta
     return s, intercept - float(centre @ s), dual

@@ -42,6 +42,9 @@ from marginfold.solvers.working_set import (
 FIRST_MU, SECOND_MU = 1.0, 100.0
 """Start of the central path in units of the mean cost, and of a second attempt."""
 
+BATCH_BYTES, STATE_ARRAYS = 128 << 20, 25
+"""Memory that the problems of one pass may use, and the arrays of a number per row each needs."""
+
 REFRESH_EVERY = 8
 """Iterations after which the margins are recomputed from the weights."""
 
@@ -114,9 +117,10 @@ class InteriorPoint:
             if alone is not None:
                 solutions[b] = alone
         rest = [b for b in range(len(batch)) if b not in solutions]
-        if rest:
-            part = batch.take(rest) if solutions else batch
-            solutions |= zip(rest, self._solve_all(part), strict=True)
+        size = max(1, BATCH_BYTES // (8 * STATE_ARRAYS * batch.signs.shape[1]))
+        for group in (rest[i : i + size] for i in range(0, len(rest), size)):
+            part = batch if len(group) == len(batch) else batch.take(group)
+            solutions |= zip(group, self._solve_all(part), strict=True)
         for b, solution in solutions.items():
             if not solution.converged:
                 again = self._solve_all(batch.take([b]), mu=SECOND_MU)[0]

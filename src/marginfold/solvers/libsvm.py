@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.svm import SVC
 
+from marginfold.parameters import Count, Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.crossover import crossover
 from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, check_batch, single, uncentre
@@ -46,6 +47,10 @@ class LibSVM:
     kkt_tol: float = 1e-6
     max_iter: int = 1_000_000
 
+    def __post_init__(self) -> None:
+        positive = Number(0.0, inclusive=False)
+        check_parameters(self, {"tol": positive, "kkt_tol": positive, "max_iter": Count(-1)})
+
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
         return self.solve_batch(single(U, y, C))[0]
@@ -56,9 +61,8 @@ class LibSVM:
         return [self._solve_one(batch, b) for b in range(len(batch))]
 
     def _solve_one(self, batch: SVMBatch, b: int) -> SVMSolution:
-        N, c = batch.deflated[b], batch.costs[b]
-        features = batch.rows.features * batch.scale[b]
-        features -= (features @ N) @ N.T
+        c = batch.costs[b]
+        features = batch.whitened(b)
         svc = SVC(kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=False)
         svc.fit(features, batch.signs[b], sample_weight=np.ascontiguousarray(c))
         dual: Array = np.zeros(len(c))

@@ -24,6 +24,9 @@ from marginfold.rows import Array, SharedRows
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """Relative rounding error of a margin, in units of its summands."""
 
+PASSES = 2
+"""Projections in a row: the second removes what rounding left of the first."""
+
 STRETCH_LIMIT = 1e-6
 """Largest relative change of a direction that may remove rounding errors of the margins."""
 
@@ -89,6 +92,14 @@ class SVMBatch:
 
     def __len__(self) -> int:
         return len(self.signs)
+
+    def whitened(self, b: int, rows: Array | slice = slice(None)) -> Array:
+        """Return the features of problem b, without their part along the deflated directions."""
+        N = self.deflated[b]
+        X = self.rows.features[rows] * self.scale[b]
+        for _ in range(PASSES):
+            X -= (X @ N) @ N.T
+        return np.asarray(X)
 
     def take(self, problems: Sequence[int], rows: Array | None = None) -> SVMBatch:
         """Return the batch of some problems, on some rows (which are centred anew)."""
@@ -159,8 +170,9 @@ def check_batch(batch: SVMBatch) -> None:
 def project(batch: SVMBatch, b: int, vector: Array) -> Array:
     """Return the part of a vector that is orthogonal to the deflated directions of problem b."""
     N = batch.deflated[b]
-    vector = vector - N @ (N.T @ vector)
-    return np.asarray(vector - N @ (N.T @ vector))  # twice is enough
+    for _ in range(PASSES):
+        vector = vector - N @ (N.T @ vector)
+    return np.asarray(vector)
 
 
 def certify(

@@ -98,9 +98,7 @@ def _spaced(rows: Array) -> Array:
 
 def _restrict(batch: SVMBatch, b: int, working: Array) -> tuple[Array, SVMBatch]:
     """Return an orthonormal basis of the working rows and the problem in its coordinates."""
-    N = batch.deflated[b]
-    X = batch.rows.features[working] * batch.scale[b]
-    X -= (X @ N) @ N.T
+    X = batch.whitened(b, working)
     basis, R = scipy.linalg.qr(X.T, mode="economic", check_finite=False)
     m = R.shape[0]
     part = SVMBatch(
@@ -125,8 +123,5 @@ def is_dwarfed(batch: SVMBatch, b: int) -> bool:
 
 def without_deflated_part(batch: SVMBatch, b: int) -> SVMBatch:
     """Return problem b alone, on rows from which the deflated part is removed."""
-    N = batch.deflated[b]
-    X = batch.rows.features * batch.scale[b]
-    for _ in range(2):
-        X -= (X @ N) @ N.T
+    X = batch.whitened(b)
     return replace(batch.take([b]), rows=SharedRows(X), scale=np.ones((1, X.shape[1])))
