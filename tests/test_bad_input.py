@@ -94,7 +94,7 @@ BAD_DATA = {
     "text in X": (changed(X, (3, 1), "red"), Y, None, "could not convert string to float.*red"),
     "complex X": (X * 1j, Y, None, "Complex data not supported"),
     "1-D X": (X[:, 0], Y, None, "Expected 2D array, got 1D array"),
-    "3-D X": (X[:, :, None], Y, None, "Found array with dim 3.*dim <= 2"),
+    "3-D X": (X[:, :, None], Y, None, "Found array with dim 3.*<= 2"),
     "no rows": (X[:0], Y[:0], None, r"0 sample\(s\).*minimum of 2"),
     "one row": (X[:1], Y[:1], None, r"1 sample\(s\).*minimum of 2"),
     "no columns": (X[:, :0], Y, None, r"0 feature\(s\).*minimum of 1"),

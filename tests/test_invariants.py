@@ -82,7 +82,7 @@ class Problem:
     def moved(self, move):
         """Apply a map to the distinct rows, so that copies stay copies to the last bit."""
         distinct, inverse = np.unique(self.X, axis=0, return_inverse=True)
-        return replace(self, X=move(distinct)[inverse], new=move(self.new))
+        return replace(self, X=move(distinct)[inverse.ravel()], new=move(self.new))
 
 
 @st.composite

@@ -70,6 +70,8 @@ def leading_directions(total: Array, W: Array, n_directions: int) -> Array:
     The sign of each makes its largest entry positive; directions without variance are left out.
     """
     r, k = W.shape
+    if k == r:  # SciPy before 1.14 decomposes no empty matrix
+        return np.zeros((r, 0))
     basis = scipy.linalg.qr(W)[0][:, k:] if k else np.eye(r)
     variances, vectors = scipy.linalg.eigh(basis.T @ total @ basis)
     varying = np.flatnonzero(variances > NO_VARIANCE * np.trace(total))[::-1]

@@ -49,9 +49,11 @@ class Metric:
     @classmethod
     def of_scatter(cls, M: Array, total: Array, *, graph: object) -> Self:
         """Decompose ``M = Z'LZ``; ``total`` is Z'Z, ``graph`` is named in errors."""
+        if not len(M):  # SciPy before 1.14 decomposes no empty matrix
+            return cls(theta=np.zeros(0), Q=None, unit=0.0)
         theta, Q = scipy.linalg.eigh(M, check_finite=False)
-        largest = max(abs(float(theta[0])), float(theta[-1])) if len(theta) else 0.0
-        if len(theta) and theta[0] < -NEGATIVE_RESOLUTION * largest:
+        largest = max(abs(float(theta[0])), float(theta[-1]))
+        if theta[0] < -NEGATIVE_RESOLUTION * largest:
             raise GraphError(
                 f"The graph {graph!r} is not positive semi-definite on these rows (eigenvalue "
                 f"{theta[0]:.3g} beside {theta[-1]:.3g}); its penalty would reward instead."

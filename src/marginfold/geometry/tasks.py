@@ -19,8 +19,8 @@ from marginfold.rows import Array
 
 Task = tuple[int, ...]
 
-TIE = 1e-7
-"""Relative difference below which gains are equal: the earlier class goes first."""
+TIE, TIE_ROUNDING = 1e-9, 1e-14
+"""Gains that differ by less, relative to the gain or to what it lacks to 1, are equal."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ class Greedy:
 
     def _leader(self) -> Task | None:
         best = max(self._bounds.values(), default=0.0)
-        leaders = (task for task, bound in self._bounds.items() if bound >= (1.0 - TIE) * best)
-        return next(leaders, None)
+        least = best - TIE * max(0.0, min(best, 1.0 - best)) - TIE_ROUNDING
+        return next((task for task, bound in self._bounds.items() if bound >= least), None)
 
 
 class Splits:
