@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -36,6 +37,11 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     size = max(64, 4 * n_columns, BLOCK_BYTES // (8 * max(n_columns, 1)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def dense(X: Any) -> Array:
+    """Return an array, whether X is one or a sparse matrix."""
+    return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
 
 
 def gram(Z: Array, weights: Array | None = None) -> Array:

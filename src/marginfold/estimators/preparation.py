@@ -15,7 +15,7 @@ from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.tasks import LabelledRows, class_factors
 from marginfold.labels import UNLABELLED, encode_labels, is_missing, is_unlabelled
 from marginfold.parameters import shown
-from marginfold.rows import Array, SharedRows, gram
+from marginfold.rows import Array, SharedRows, dense, gram
 from marginfold.solvers import InteriorPoint, LibSVM, SVMSolver
 from marginfold.weights import check_weights
 
@@ -69,7 +69,7 @@ def _kernel_points(K: Any, Z: Array) -> Array:
     """Return points whose distances are those of a precomputed kernel; copies are equal."""
     if not Z.shape[1]:
         return np.zeros((len(Z), 1))
-    K = K.toarray() if scipy.sparse.issparse(K) else K
+    K = dense(K)
     sizes = np.diagonal(K)
     squared = sizes[:, None] + sizes - K - K.T
     first = (squared <= COPY * np.abs(sizes).max()).argmax(axis=1)

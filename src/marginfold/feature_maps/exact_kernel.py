@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.parameters import Choice, Count, Either, Number, check_parameters, shown
-from marginfold.rows import Array, column_signs
+from marginfold.rows import Array, column_signs, dense
 from marginfold.weights import check_weights
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
@@ -154,7 +154,7 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return X.mean(axis=0) if remote else 0.0
 
     def _moved(self, X: Any) -> Any:
-        return _dense(X) - self.origin_ if np.ndim(self.origin_) else X
+        return dense(X) - self.origin_ if np.ndim(self.origin_) else X
 
     def _decompose(self, K: Array) -> None:
         """Find the coordinates; eigenvalues at the rounding error of K are no coordinates."""
@@ -192,7 +192,7 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _kernel_matrix(self, X: Any) -> Array:
         """Return the kernel between rows and the training rows."""
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            return _dense(X)[:, self.training_rows_]
+            return dense(X)[:, self.training_rows_]
         X = self._moved(X)
         if not callable(self.kernel):
             parameters = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
@@ -255,7 +255,7 @@ def _kind(K: Array) -> str:
 
 def _square(K: Any) -> Array:
     """Return a precomputed kernel as an array, if it is square and symmetric."""
-    K = _dense(K)
+    K = dense(K)
     if K.shape[0] != K.shape[1]:
         raise InvalidInputError(
             f"A precomputed kernel must be square in fit; got shape {K.shape}. "
@@ -268,7 +268,3 @@ def _square(K: Any) -> Array:
             "from their mirror images. Use (K + K.T) / 2 if that is what you mean."
         )
     return K
-
-
-def _dense(X: Any) -> Array:
-    return X.toarray() if scipy.sparse.issparse(X) else X

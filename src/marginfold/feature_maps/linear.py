@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
-from marginfold.rows import Array, column_signs
+from marginfold.rows import Array, column_signs, dense
 from marginfold.weights import check_weights
 
 SPAN_RESOLUTION = 1e-12
@@ -70,7 +70,7 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def coordinates(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""
         X = self._validated(X)
-        return _dense(X) - self.mean_ if self.basis_ is None else self._times(X, self.basis_)
+        return dense(X) - self.mean_ if self.basis_ is None else self._times(X, self.basis_)
 
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W`` without the coordinates in between."""
@@ -103,7 +103,7 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 def _mean(rows: Any, weights: Array) -> Array:
     """Return the weighted mean; of a constant column exactly its value, so that it centres to 0."""
     mean = np.asarray(weights @ rows).ravel() / weights.sum()
-    low, high = (_dense(bound).ravel() for bound in (rows.min(axis=0), rows.max(axis=0)))
+    low, high = (dense(bound).ravel() for bound in (rows.min(axis=0), rows.max(axis=0)))
     return np.where(low == high, low, mean)
 
 
@@ -113,12 +113,8 @@ def _principal_axes(rows: Any, mean: Array, weights: Array) -> Array:
     They do not depend on whether a row is repeated or has a weight; signs make the largest entry
     of each axis positive.
     """
-    weighted = (_dense(rows) - mean) * np.sqrt(weights)[:, None]
+    weighted = (dense(rows) - mean) * np.sqrt(weights)[:, None]
     Q, R = scipy.linalg.qr(weighted.T, mode="economic", check_finite=False)
     U, sizes, _ = scipy.linalg.svd(R, check_finite=False)
     axes = Q @ U[:, sizes > SPAN_RESOLUTION * sizes[0]]
     return np.asarray(axes * column_signs(axes))
-
-
-def _dense(X: Any) -> Array:
-    return X.toarray() if scipy.sparse.issparse(X) else X

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError
-from marginfold.rows import Array
+from marginfold.rows import Array, dense
 from marginfold.weights import check_weights
 
 
@@ -70,7 +69,7 @@ class Transformed(TransformerMixin, BaseEstimator):
     def _output(self, X: Any) -> Array:
         X = X if hasattr(X, "shape") else np.asarray(X)
         Z = self.transformer_.transform(X)
-        Z = np.asarray(Z.toarray() if scipy.sparse.issparse(Z) else Z, dtype=np.float64)
+        Z = dense(Z).astype(np.float64)
         if Z.ndim != 2 or len(Z) != X.shape[0] or not np.isfinite(Z).all():
             raise InvalidInputError(
                 f"The transformer {self.transformer!r} returned an array of shape {Z.shape} for "
