@@ -118,10 +118,12 @@ def test_libsvm_gives_the_same_machine_without_a_warning():
     assert_allclose(libsvm.decision_function(X), GESVC().fit(X, Y).decision_function(X), atol=1e-3)
 
 
-def test_classes_that_a_constant_separates_as_well_are_named():
+@pytest.mark.parametrize("names", [[0, 1, 2, 3], list("abcd"), np.array(list("abcd"), object)])
+def test_classes_that_a_constant_separates_as_well_are_named(names):
     X, y = make_classification(2000, 30, n_informative=10, n_classes=4, random_state=0)
+    y = np.asarray(names)[y]
     with pytest.warns(ExhaustedWarning, match="better than by a constant: .*balanced") as caught:
         model = GESVC(graph_weight=0).fit(X, y)
-    flat = [label for label, gain in enumerate(model.gain_) if gain < 1e-9]
+    flat = [repr(names[code]) for code, gain in enumerate(model.gain_) if gain < 1e-9]
     assert 0 < len(flat) < 4
-    assert f"constant: {', '.join(map(str, flat))}." in str(caught[0].message)
+    assert f"constant: {', '.join(flat)}." in str(caught[0].message)

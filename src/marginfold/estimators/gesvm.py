@@ -14,7 +14,7 @@ from marginfold.estimators.preparation import Prepared, prepare, resolve_solver
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.directions import gain_of
 from marginfold.geometry.metric import Penalty
-from marginfold.geometry.tasks import Task, one_vs_rest_tasks
+from marginfold.geometry.tasks import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
 from marginfold.parameters import Constraint, Flag, Number, check_parameters
 from marginfold.rows import Array, one_blas_thread
@@ -190,7 +190,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
             what = "no class is separated better than by a constant; the prediction is the same "
             what += "for every row"
         else:
-            names = ", ".join(repr(self.classes_[task[0]].tolist()) for task in tasks)
+            names = ", ".join(repr(task_name(task, self.classes_)) for task in tasks)
             what = f"not separated from the rest better than by a constant: {names}. Such a class "
             what += "is hardly ever predicted"
         warn(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)

@@ -25,7 +25,7 @@ from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.deflation import leading_directions
 from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_directions
 from marginfold.geometry.metric import Penalty
-from marginfold.geometry.tasks import SCHEDULES, Task
+from marginfold.geometry.tasks import SCHEDULES, task_name
 from marginfold.parameters import Choice, Constraint, Count, Number, check_parameters
 from marginfold.rows import Array, one_blas_thread
 
@@ -124,7 +124,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.directions_ = np.column_stack([W, fillers])
         self.classes_ = prepared.classes
         self.feature_map_ = prepared.feature_map
-        self.tasks_ = [_name(c.task, prepared.classes) for c in kept] + [None] * extra
+        self.tasks_ = [task_name(c.task, prepared.classes) for c in kept] + [None] * extra
         self.gain_ = np.append([c.gain for c in kept], np.zeros(extra))
         self.norms_ = np.append([c.norm for c in kept], np.ones(extra))
         self.intercepts_ = np.append([c.intercept for c in kept], np.zeros(extra))
@@ -132,7 +132,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_iter_per_component_ = np.array([c.solution.n_iter for c in kept] + [0] * extra)
         self.n_iter_ = int(self.n_iter_per_component_.sum())
         self.exhausted_ = {
-            _name(task, prepared.classes): gain for task, gain in subspace.exhausted.items()
+            task_name(task, prepared.classes): gain for task, gain in subspace.exhausted.items()
         }
         self.n_components_ = found + extra
         self.components_ = self.directions_.T.copy()
@@ -168,9 +168,10 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         name, wanted = type(self).__name__, self.n_components
         r = prepared.rows.features.shape[1]
         if found == r:
-            return f"{name} found {found} of {wanted} components: the data has only {r} dimensions."
+            dimensions = "1 dimension" if r == 1 else f"{r} dimensions"
+            return f"{name} found {found} of {wanted} components: the data has only {dimensions}."
         gains = ", ".join(
-            f"{_name(task, prepared.classes)!r}: {gain:.1e}"
+            f"{task_name(task, prepared.classes)!r}: {gain:.1e}"
             for task, gain in list(subspace.exhausted.items())[:5]
         )
         advice = "" if self.class_weight == "balanced" else " Try class_weight='balanced'."
@@ -220,11 +221,3 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags.input_tags.pairwise = is_pairwise(self.kernel)
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
-
-
-def _name(task: Task, classes: Array) -> Any:
-    """Return the class of a task, or the tuple of classes on its positive side."""
-    labels = tuple(
-        classes[code].item() if hasattr(classes[code], "item") else classes[code] for code in task
-    )
-    return labels[0] if len(labels) == 1 else labels

@@ -86,6 +86,12 @@ def one_vs_rest_tasks(n_classes: int) -> list[Task]:
     return [(1,)] if n_classes == 2 else [(code,) for code in range(n_classes)]
 
 
+def task_name(task: Task, classes: Array) -> Any:
+    """Return the class of a task, or the tuple of classes on its positive side."""
+    labels = classes.tolist()
+    return labels[task[0]] if len(task) == 1 else tuple(labels[code] for code in task)
+
+
 class Schedule(Protocol):
     """The order of tasks for one problem."""
 
