@@ -75,6 +75,17 @@ def cases(table):
     return pytest.mark.parametrize("case", table, ids=list(table))
 
 
+def where_it_applies(table):
+    """Every estimator with every case (parameters first) whose parameters it has."""
+    pairs = [
+        pytest.param(cls, case, id=f"{case}-{cls.__name__}")
+        for case, (parameters, *_) in table.items()
+        for cls in ESTIMATORS
+        if parameters.keys() <= cls().get_params().keys()
+    ]
+    return pytest.mark.parametrize(("cls", "case"), pairs)
+
+
 def changed(array, index, value):
     array = np.array(array, dtype=object if isinstance(value, str) else float)
     array[index] = value
@@ -286,15 +297,9 @@ BAD_PARAMETERS = {
     "class weight list": ({"class_weight": [1.0, 2.0]}, r"class_weight must be None.*\[1.0, 2.0\]"),
     "class weight word": ({"class_weight": "balance"}, "class_weight must be.*got 'balance'"),
 }
-REFUSED = [
-    pytest.param(cls, case, id=f"{case}-{cls.__name__}")
-    for case, (parameters, _) in BAD_PARAMETERS.items()
-    for cls in ESTIMATORS
-    if parameters.keys() <= cls().get_params().keys()
-]
 
 
-@pytest.mark.parametrize(("cls", "case"), REFUSED)
+@where_it_applies(BAD_PARAMETERS)
 def test_bad_parameters_are_refused(cls, case):
     parameters, message = BAD_PARAMETERS[case]
     refuse(cls(**parameters), X, Y, None, message, InvalidInputError)
@@ -665,12 +670,9 @@ FAILURES = {
 }
 
 
-@every(ESTIMATORS)
-@cases(FAILURES)
+@where_it_applies(FAILURES)
 def test_nothing_is_fitted_after_a_failure(cls, case):
     parameters, rows, y = FAILURES[case]
-    if not parameters.keys() <= cls().get_params().keys():
-        pytest.skip(f"{cls.__name__} has no such parameter")
     estimator = cls(**parameters)
     with pytest.raises(ValueError):  # noqa: PT011
         estimator.fit(rows, y)
@@ -679,12 +681,9 @@ def test_nothing_is_fitted_after_a_failure(cls, case):
         estimator.decision_function(rows)
 
 
-@every(ESTIMATORS)
-@cases(FAILURES)
+@where_it_applies(FAILURES)
 def test_a_fitted_estimator_survives_a_failed_fit(cls, case):
     parameters, rows, y = FAILURES[case]
-    if not parameters.keys() <= cls().get_params().keys():
-        pytest.skip(f"{cls.__name__} has no such parameter")
     estimator = cls().fit(X, Y)
     before, decisions = dict(state(estimator)), estimator.decision_function(X)
     estimator.set_params(**parameters)

@@ -7,6 +7,7 @@ gives the same numbers.
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from functools import cache
 
@@ -307,7 +308,7 @@ def test_names_of_the_columns(method):
     assert list(model.get_feature_names_out()) == names
     expected = model.transform(NEW)
     for library in ("pandas", "polars"):
-        module = pytest.importorskip(library)
+        module = importlib.import_module(library)
         frame = model.set_output(transform=library).transform(NEW)
         assert isinstance(frame, module.DataFrame)
         assert list(frame.columns) == names

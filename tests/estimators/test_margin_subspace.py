@@ -97,10 +97,10 @@ def test_certificates_and_iterations(fitted):
     assert (fitted.gain_ <= 1).all()
 
 
-def test_the_gain_is_what_the_objective_loses(fitted):
-    """Hinge loss and penalty of the first component, computed anew from the decision values."""
-    if type(fitted) is not MMDA or fitted.tasks_[0] is None:
-        pytest.skip("the penalty of a graph is tested with the graph")
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_the_gain_is_what_the_objective_loses(configuration):
+    """Hinge loss and |w|^2 of the first component, computed anew from the decision values."""
+    fitted = fit_once(MMDA, configuration)
     positive = np.isin(Y, fitted.tasks_[0])
     costs = np.full(len(Y), fitted.C)
     if fitted.class_weight == "balanced":

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning, warn
-from marginfold.estimators.preparation import Prepared, prepare, resolve_solver
+from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.directions import gain_of
 from marginfold.geometry.metric import Penalty
@@ -174,12 +174,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
         self._warn_degenerate([tasks[b] for b, (_, enough) in enumerate(gains) if not enough])
         if not all(solution.converged for solution in solutions):
-            warn(
-                f"{type(self).__name__}: certified to a relative duality gap of "
-                f"{self.gap_.max():.1e} only, above the tolerance of the solver; allow it more "
-                "iterations, scale the features or lower C.",
-                UncertifiedWarning,
-            )
+            warn(uncertified_note(self, self.gap_.max()), UncertifiedWarning)
 
     def _warn_degenerate(self, tasks: list[Task]) -> None:
         """Say which classes are separated no better than by a constant."""

@@ -20,7 +20,7 @@ from marginfold.errors import (
     UncertifiedWarning,
     warn,
 )
-from marginfold.estimators.preparation import Prepared, prepare, resolve_solver
+from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.deflation import leading_directions
 from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_directions
@@ -147,12 +147,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Note missing components and missing certificates; refuse to return nothing."""
         notes: list[Note] = []
         if subspace.worst_gap:
-            message = (
-                f"{type(self).__name__}: a component is certified to a relative duality gap of "
-                f"{subspace.worst_gap:.1e} only, above the tolerance of the solver; allow it more "
-                "iterations, scale the features or lower C."
-            )
-            notes.append((message, UncertifiedWarning))
+            notes.append((uncertified_note(self, subspace.worst_gap), UncertifiedWarning))
         if found + n_fillers == 0:
             raise NoDirectionError(self._explain(prepared, subspace, found))
         if found < int(self.n_components):

@@ -13,14 +13,12 @@ from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.tasks import LabelledRows, class_factors
+from marginfold.graphs.rule import LARGEST_ENTRY
 from marginfold.labels import UNLABELLED, encode_labels, is_missing, is_unlabelled
 from marginfold.parameters import shown
 from marginfold.rows import Array, SharedRows, dense, gram
 from marginfold.solvers import InteriorPoint, LibSVM, SVMSolver
 from marginfold.weights import check_weights
-
-LARGEST_ENTRY = 1e150
-"""Entries above this have squares that overflow."""
 
 COPY = 1e-13
 """Squared distance, in units of the kernel, below which rows of a precomputed kernel are copies."""
@@ -98,6 +96,14 @@ def _check_size(X: Any) -> None:
             f"X has entries of size {largest:.3g}, whose squares overflow; it needs entries up to "
             f"{LARGEST_ENTRY:g}. Scale the features, for example with StandardScaler."
         )
+
+
+def uncertified_note(estimator: Any, gap: float) -> str:
+    """Say how far a solution is certified when that is less than the solver promised."""
+    return (
+        f"{type(estimator).__name__}: certified to a relative duality gap of {gap:.1e} only, above "
+        "the tolerance of the solver; allow it more iterations, scale the features or lower C."
+    )
 
 
 def resolve_solver(solver: Any, tol: float) -> SVMSolver:

@@ -15,9 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.rows import Array, column_signs
-
-PASSES = 2
-"""Passes of Gram-Schmidt."""
+from marginfold.solvers.svm import PASSES
 
 NO_VARIANCE = 1e-12
 """Share of the total variance below which a direction has none."""

@@ -15,7 +15,7 @@ from marginfold.rows import Array
 NEGATIVE_RESOLUTION = 1e-9
 """Negative eigenvalues of a scatter matrix above this share of the largest are not rounding."""
 
-NO_VARIANCE = 1e-13
+RANK_RESOLUTION = 1e-13
 """Share of the total variance below which the rows do not vary in a dimension."""
 
 
@@ -67,7 +67,7 @@ class Metric:
         if self.total is None:
             return 0.0
         variances = scipy.linalg.eigvalsh(self.total, check_finite=False)
-        rank = np.count_nonzero(variances > NO_VARIANCE * np.trace(self.total))
+        rank = np.count_nonzero(variances > RANK_RESOLUTION * np.trace(self.total))
         return float(self.theta.sum()) / rank if rank else 0.0
 
     def rotate(self, Z: Array) -> Array:
