@@ -277,7 +277,7 @@ def test_scale(name, problem, factor):
 def test_constant_columns_count_for_nothing(problem, n_constant):
     # with enough of them the data turns wide and is treated in another basis
     padded = problem.moved(lambda X: np.column_stack([X, np.full((len(X), n_constant), 3.0)]))
-    for name in ("MMDA", "LSVA"):  # the ridge of WSVDA is a mean over all columns
+    for name in ("MMDA", "LSVA", "WSVDA"):
         model, other = problem.fitted(EVERY[name]), padded.fitted(EVERY[name])
         assert_same_findings(other, model)
         assert_allclose(output(other, padded), output(model, problem), rtol=0, atol=CLOSE)

@@ -6,7 +6,8 @@ that they span; rows inside the margin join the set until none is left.  Then th
 optimal on all rows, and it is certified on all rows.  One solve costs O(m^3) instead of O(n r^2).
 
 With a deflated direction along which the rows vary far more than elsewhere, remove that part from
-the rows: projecting in each step would drown the rest in rounding errors.
+the rows: projecting in each step would drown the rest in rounding errors.  In exact arithmetic it
+is the same problem; the certificate is that of the rows without this part.
 """
 
 from __future__ import annotations
