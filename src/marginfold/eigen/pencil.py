@@ -1,0 +1,36 @@
+"""The largest pairs of a symmetric-definite pencil, the one problem behind the eigen family."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from marginfold.rows import Array
+
+
+def pencil_pairs(A: Array, B: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest pairs of ``A v = mu B v``, with ``v'Bv = 1``, largest first.
+
+    Parameters
+    ----------
+    A : array of shape (r, r)
+        Symmetric.
+    B : array of shape (r, r)
+        Symmetric and positive definite: it stands on the right, so that a singular A is harmless.
+    k : int
+        At most r pairs are returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.eigen import pencil_pairs
+    >>> values, vectors = pencil_pairs(np.diag([1.0, 6.0]), np.diag([1.0, 2.0]), 1)
+    >>> values
+    array([3.])
+    """
+    r = len(A)
+    k = min(k, r)
+    if k == 0:  # SciPy before 1.14 decomposes no empty matrix
+        return np.zeros(0), np.zeros((r, 0))
+    values, vectors = scipy.linalg.eigh(A, B, subset_by_index=(r - k, r - 1), check_finite=False)
+    return values[::-1], vectors[:, ::-1]
