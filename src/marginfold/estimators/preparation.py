@@ -1,4 +1,4 @@
-"""What every method of the max-margin family does first: rows, coordinates, metric."""
+"""What every method does first: rows, labels, coordinates, and the metric of the margin."""
 
 from __future__ import annotations
 
@@ -25,6 +25,37 @@ COPY = 1e-13
 
 
 @dataclass(frozen=True)
+class LabelledInput:
+    """Validated rows with their weights and classes; unlabelled rows have the code UNLABELLED."""
+
+    X: Any
+    weights: Array
+    classes: Array
+    codes: Array
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Rows in the coordinates of a feature map.
+
+    Attributes
+    ----------
+    feature_map : object
+        Fitted.
+    Z : array of shape (n, r)
+    total : array of shape (r, r)
+        The weighted Z'Z.
+    points : array or sparse matrix
+        The rows that graphs are built on.
+    """
+
+    feature_map: Any
+    Z: Array
+    total: Array
+    points: Any
+
+
+@dataclass(frozen=True)
 class Prepared:
     """Everything that does not depend on C or on the graph weight."""
 
@@ -41,26 +72,48 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
 
     Rows without a label act through the feature map and the graph only.
     """
-    marks_missing = estimator.unlabeled is not None and is_missing(estimator.unlabeled)
+    read = read_labelled(estimator, X, y, sample_weight, estimator.unlabeled)
+    balanced, factors = class_factors(estimator.class_weight, read.classes)
+    c = coordinates(estimator.kernel, read.X, read.weights)
+    metric = penalty.metric(c.points, read.codes, read.weights, c.Z, c.total)
+    known = read.codes != UNLABELLED
+    rows = SharedRows(metric.rotate(c.Z if known.all() else c.Z[known]))
+    labelled = LabelledRows(
+        read.codes[known], read.weights[known], len(read.classes), balanced, factors
+    )
+    return Prepared(read.classes, c.feature_map, metric, c.total, rows, labelled)
+
+
+def read_labelled(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, unlabeled: Any = None
+) -> LabelledInput:
+    """Validate rows, labels and weights; rows whose label equals ``unlabeled`` have none."""
+    marks_missing = unlabeled is not None and is_missing(unlabeled)
     y, missing = _without_missing(y) if marks_missing else (y, False)
     X, y = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
     )
     _check_size(X)
     weights = check_weights(sample_weight, X.shape[0])
-    unlabelled = is_unlabelled(y, estimator.unlabeled) | missing
-    classes, codes = encode_labels(y, unlabelled, weights, estimator.unlabeled)
-    balanced, factors = class_factors(estimator.class_weight, classes)
-    feature_map = resolve_feature_map(estimator.kernel)
+    unlabelled = is_unlabelled(y, unlabeled) | missing
+    classes, codes = encode_labels(y, unlabelled, weights, unlabeled)
+    return LabelledInput(X, weights, classes, codes)
+
+
+def read_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Array]:
+    """Validate rows and weights of a method that needs no labels."""
+    X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64)
+    _check_size(X)
+    return X, check_weights(sample_weight, X.shape[0])
+
+
+def coordinates(kernel: Any, X: Any, weights: Array, **options: Any) -> Coordinates:
+    """Fit the feature map of a kernel, with the given options, and apply it."""
+    feature_map = resolve_feature_map(kernel).set_params(**options)
     feature_map.fit(X, sample_weight=weights)
     Z = feature_map.coordinates(X)
-    total = gram(Z, weights)
-    points = _kernel_points(X, Z) if is_pairwise(estimator.kernel) else X
-    metric = penalty.metric(points, codes, weights, Z, total)
-    known = codes != UNLABELLED
-    rows = SharedRows(metric.rotate(Z if known.all() else Z[known]))
-    labelled = LabelledRows(codes[known], weights[known], len(classes), balanced, factors)
-    return Prepared(classes, feature_map, metric, total, rows, labelled)
+    points = _kernel_points(X, Z) if is_pairwise(kernel) else X
+    return Coordinates(feature_map, Z, gram(Z, weights), points)
 
 
 def _kernel_points(K: Any, Z: Array) -> Array:

@@ -66,8 +66,7 @@ class Metric:
         """Return the mean of theta over the dimensions in which the rows vary at all."""
         if self.total is None:
             return 0.0
-        variances = scipy.linalg.eigvalsh(self.total, check_finite=False)
-        rank = np.count_nonzero(variances > RANK_RESOLUTION * np.trace(self.total))
+        rank = rank_of(self.total)
         return float(self.theta.sum()) / rank if rank else 0.0
 
     def rotate(self, Z: Array) -> Array:
@@ -120,3 +119,11 @@ class Penalty:
         elif self.normalize:
             lam = self.weight / metric.unit if metric.unit > 0 else 0.0
         return np.asarray(1.0 / np.sqrt(a + lam * metric.theta))  # 000 eq. (2), to the power -1/2
+
+
+def rank_of(total: Array) -> int:
+    """Return the number of dimensions in which rows with the total scatter Z'Z vary at all."""
+    if not len(total):  # SciPy before 1.14 decomposes no empty matrix
+        return 0
+    variances = scipy.linalg.eigvalsh(total, check_finite=False)
+    return int(np.count_nonzero(variances > RANK_RESOLUTION * np.trace(total)))

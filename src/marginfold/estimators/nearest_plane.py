@@ -1,0 +1,245 @@
+"""The common part of the nonparallel-plane classifiers: one plane per class, the nearest wins."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.linalg
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginfold.atomic import atomic_fit
+from marginfold.errors import NoDirectionError
+from marginfold.estimators.preparation import coordinates, read_labelled
+from marginfold.feature_maps import is_linear, is_pairwise
+from marginfold.geometry.metric import RANK_RESOLUTION, rank_of
+from marginfold.geometry.tasks import class_factors
+from marginfold.parameters import Choice, Constraint, Flag, Number, check_parameters
+from marginfold.rows import Array, gram, one_blas_thread
+
+PARALLEL = 1e-12
+"""A plane whose function varies by less than this share of its offset has no place in the data."""
+
+SMALL_TERM = 5e-3
+"""A coefficient below this share of the largest is left out when a plane is printed."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One plane, ``x'normal + offset = 0``, with a unit normal; str(plane) is its equation."""
+
+    label: Any
+    normal: Array
+    offset: float
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        largest = np.abs(self.normal).max()
+        terms = [
+            f"{value:+.3g} {name}"
+            for value, name in zip(self.normal, self.names, strict=True)
+            if abs(value) >= SMALL_TERM * largest
+        ]
+        return f"{self.label!r}: {' '.join(terms)} {self.offset:+.3g} = 0"
+
+
+@dataclass(frozen=True)
+class PlaneRows:
+    """Rows ``h = (B'z, 1)`` with weights and classes, in coordinates in which T is the identity.
+
+    Attributes
+    ----------
+    H : array of shape (n, r + 1)
+    codes, weights : arrays of shape (n,)
+        Class numbers, and sample weights times class weights.
+    n_classes : int
+    points : array or sparse matrix
+        The rows that graphs are built on.
+    rank : int
+        Dimensions in which the rows vary, and one for the offset.
+    """
+
+    H: Array
+    codes: Array
+    weights: Array
+    n_classes: int
+    points: Any
+    rank: int
+
+    def own(self, code: int) -> Array:
+        """Return P of 003 eq. (4): the moments of the rows of a class."""
+        members = self.codes == code
+        return gram(self.H[members], self.weights[members])
+
+    def rest(self, code: int) -> Array:
+        """Return Q of 003 eq. (4): the moments of all other rows."""
+        return np.asarray(self.moments - self.own(code))
+
+    @cached_property
+    def moments(self) -> Array:
+        """The moments of all rows."""
+        return gram(self.H, self.weights)
+
+    def graph_moments(self, graph: Any, code: int) -> Array:
+        """Return M of 003 eq. (24): the scatter of the graph on the rows of a class."""
+        members = np.flatnonzero(self.codes == code)
+        laplacian = graph.build(
+            self.points[members], self.codes[members], sample_weight=self.weights[members]
+        )
+        M = np.zeros((self.H.shape[1], self.H.shape[1]))
+        M[:-1, :-1] = laplacian.scatter(self.H[members, :-1])
+        return M
+
+    def ridge(self, P: Array, ridge: float, normalize: bool) -> float:
+        """Return the Tikhonov weight, in units of the mean eigenvalue of P if normalised."""
+        return ridge * float(np.trace(P)) / self.rank if normalize else ridge
+
+
+class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
+    """A plane close to each class and far from the rest; a row belongs to the nearest one."""
+
+    CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
+        "ridge": Number(0.0, inclusive=False),
+        "tikhonov": Choice("rkhs", "dual"),
+        "normalize": Flag(),
+    }
+
+    ridge: float
+    tikhonov: str
+    normalize: bool
+    kernel: Any
+    class_weight: Any
+
+    @abstractmethod
+    def _planes(self, rows: PlaneRows) -> Array:
+        """Return the planes (columns, offset last) and set what certifies them."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit one plane per class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Class labels of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self.CONSTRAINTS)
+        with atomic_fit(self):
+            read = read_labelled(self, X, y, sample_weight)
+            self.classes_ = read.classes
+            c = coordinates(self.kernel, read.X, read.weights)
+            self.feature_map_ = c.feature_map
+            kept = np.flatnonzero(read.weights)
+            codes = read.codes[kept]
+            weights = self._class_weighted(read.weights[kept], codes)
+            total = gram(c.Z[kept], weights)
+            basis, rank = _tikhonov_basis(total, self.tikhonov)
+            Z = c.Z[kept]
+            H = np.ones((len(kept), (Z.shape[1] if basis is None else basis.shape[1]) + 1))
+            H[:, :-1] = Z if basis is None else Z @ basis
+            rows = PlaneRows(H, codes, weights, len(read.classes), c.points[kept], rank + 1)
+            with one_blas_thread(H.shape[1]):
+                planes = self._planes(rows)
+                self._store(rows, planes, basis)
+        return self
+
+    def _class_weighted(self, weights: Array, codes: Array) -> Array:
+        """Return the weights times those of the classes; "balanced" makes all classes equal."""
+        balanced, factors = class_factors(self.class_weight, self.classes_)
+        if balanced:
+            totals = np.bincount(codes, weights)
+            factors = weights.sum() / (len(totals) * totals)
+        return np.asarray(weights * factors[codes])
+
+    def _store(self, rows: PlaneRows, planes: Array, basis: Array | None) -> None:
+        """Set the planes as unit normals and offsets, with the rest on the negative side."""
+        normals = planes[:-1] if basis is None else basis @ planes[:-1]
+        values = rows.H @ planes
+        norms = np.linalg.norm(normals, axis=0)
+        for code in range(rows.n_classes):
+            if np.ptp(values[:, code]) <= PARALLEL * np.abs(values[:, code]).max():
+                raise NoDirectionError(
+                    f"{type(self).__name__}: the plane of class {self.classes_.tolist()[code]!r} "
+                    "does not depend on the features: all rows are at the same distance. Check "
+                    "for constant features, or lower the ridge."
+                )
+            others = rows.codes != code
+            side = rows.weights[others] @ values[others, code]
+            norms[code] *= -1.0 if side > 0 else 1.0
+        self.normals_ = (normals / norms).T.copy()
+        self.offsets_ = planes[-1] / norms
+        if is_linear(self.kernel):
+            self.coef_ = self.feature_map_.in_input_units(self.normals_.T).T.copy()
+            self.intercept_ = self.offsets_ - self.coef_ @ self.feature_map_.mean_
+
+    @property
+    def planes_(self) -> list[Plane]:
+        """The planes, readable: in input features for the linear kernel."""
+        check_is_fitted(self)
+        linear = is_linear(self.kernel)
+        normals = self.coef_ if linear else self.normals_
+        offsets = self.intercept_ if linear else self.offsets_
+        names = [f"z{j}" for j in range(normals.shape[1])]
+        if linear:
+            default = [f"x{j}" for j in range(normals.shape[1])]
+            names = [str(name) for name in getattr(self, "feature_names_in_", default)]
+        return [
+            Plane(label, normal, float(offset), tuple(names))
+            for label, normal, offset in zip(self.classes_.tolist(), normals, offsets, strict=True)
+        ]
+
+    def distances(self, X: Any) -> Array:
+        """Return the distance of each row to each plane, shape (n_samples, n_classes).
+
+        ``|w'z + b| / |w|`` (003 eq. (29) and (39) divide by the squared norm, which makes the rule
+        depend on the arbitrary length of an eigenvector).
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.abs(self.feature_map_.project(X, self.normals_.T) + self.offsets_)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return how much nearer the own plane is.
+
+        Two classes: the distance to the first plane minus that to the second, shape (n_samples,);
+        several: the negative distances, shape (n_samples, n_classes).
+        """
+        distances = self.distances(X)
+        if distances.shape[1] == 2:
+            return np.asarray(distances[:, 0] - distances[:, 1])
+        return -distances
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of the nearest plane."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        return tags
+
+
+def _tikhonov_basis(total: Array, tikhonov: str) -> tuple[Array | None, int]:
+    """Return the coordinates in which the Tikhonov term is the identity, and the rank of the rows.
+
+    The printed |u|^2 with w = Z'u is w'(Z'Z)^+ w (errata E43): with Z'Z = V S V' and
+    w = V S^(1/2) v it is |v|^2.  None stands for the identity, the RKHS norm |w|^2.
+    """
+    if tikhonov == "rkhs" or not len(total):  # SciPy before 1.14 decomposes no empty matrix
+        return None, rank_of(total)
+    S, V = scipy.linalg.eigh(total, check_finite=False)
+    kept = S > RANK_RESOLUTION * np.trace(total)
+    return V[:, kept] * np.sqrt(S[kept]), int(np.count_nonzero(kept))
