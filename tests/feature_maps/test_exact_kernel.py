@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels, rbf_ker
 
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
 from marginfold.feature_maps import ExactKernel
-from marginfold.feature_maps.exact_kernel import KERNELS
+from marginfold.feature_maps.kernel_values import KERNELS
 
 rng = np.random.default_rng(1)
 X = rng.standard_normal((25, 4)) + 0.5

@@ -1,5 +1,6 @@
 """Eigenvalue problems: a few pairs of what is symmetric, dense or sparse."""
 
+from marginfold.eigen.leading import leading_pairs
 from marginfold.eigen.pencil import pencil_pairs
 
-__all__ = ["pencil_pairs"]
+__all__ = ["leading_pairs", "pencil_pairs"]

@@ -9,23 +9,33 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
-from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
-from marginfold.parameters import Choice, Count, Either, Number, check_parameters, shown
+from marginfold.eigen import leading_pairs
+from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
+from marginfold.feature_maps.centred_kernel import CentredKernel
+from marginfold.feature_maps.kernel_values import (
+    GAMMA,
+    KERNELS,
+    TRANSLATION_FREE,
+    KernelFunction,
+    resolve_gamma,
+    square_kernel,
+    symmetrised,
+)
+from marginfold.parameters import (
+    Choice,
+    Constraint,
+    Count,
+    Either,
+    Flag,
+    Number,
+    check_parameters,
+    shown,
+)
 from marginfold.rows import Array, column_signs, dense
 from marginfold.weights import check_weights
-
-KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
-"""Kernel names that `ExactKernel` takes."""
-
-GAMMA_KERNELS = ("rbf", "poly", "sigmoid", "laplacian")
-"""Kernels with a parameter gamma."""
-
-TRANSLATION_FREE = ("rbf", "laplacian")
-"""Kernels of the difference between rows."""
 
 RANK_RESOLUTION = 1e-10
 """Eigenvalues below this share of the largest one are cut."""
@@ -33,13 +43,16 @@ RANK_RESOLUTION = 1e-10
 INDEFINITE = 1e-6
 """A negative eigenvalue above this share of the largest one is worth a warning."""
 
-ASYMMETRY = 1e-8
-"""Largest asymmetry of a precomputed kernel, relative to its largest entry."""
-
-GAMMA = Either(Choice("scale", "auto"), Number(0.0, inclusive=False))
-
 BLOCK_BYTES = 32 << 20
 """Largest kernel block that is formed when new rows are mapped."""
+
+PARAMETERS: dict[str, Constraint] = {
+    "degree": Count(1),
+    "coef0": Number(),
+    "gamma": GAMMA,
+    "rank": Either(Choice(None), Count(1)),
+    "center": Flag(),
+}
 
 
 class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -60,13 +73,21 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Degree of the polynomial kernel.
     coef0 : float, default=1.0
         Constant of the polynomial and sigmoid kernels.
+    rank : int or None, default=None
+        Number of leading coordinates to find, fewer if the kernel has no more; None for all.  A
+        small rank saves the cube of the rows: see `leading_pairs`.
+    center : bool, default=True
+        Whether the kernel is centred.  Without, ``Z Z' = K``.
 
     Attributes
     ----------
     gamma_ : float
         The coefficient used.
     eigenvalues_ : array of shape (rank,)
-        The positive eigenvalues of the centred kernel.
+        The positive eigenvalues of the centred (and weighted) kernel, the leading ones if `rank`
+        is given.
+    trace_ : float
+        The sum of all its eigenvalues, also of those that are cut.
     dual_basis_ : array of shape (n_training_rows, rank)
         ``U S^(-1/2)``: coordinates are centred kernel values times this.
     training_rows_ : array
@@ -74,12 +95,14 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     origin_ : array or 0
         What is subtracted from all rows first, for kernels that do not notice it.
     share_, column_means_, mean_kernel_ : arrays and float
-        Their weights, and the weighted means of the kernel that centre it.
+        Their weights, and the weighted means of the kernel that centre it (zeros if it is not).
 
     Notes
     -----
     Time grows with the cube and memory with the square of the number of rows.  Eigenvalues below
-    1e-10 of the largest are cut: a kernel matrix is never inverted.
+    1e-10 of the largest are cut: a kernel matrix is never inverted.  With `rank` time and memory
+    grow with the square; only the leading eigenvalues are looked at, so that an indefinite kernel
+    is noticed only if they include a negative one.
 
     Examples
     --------
@@ -99,11 +122,15 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 1.0,
+        rank: int | None = None,
+        center: bool = True,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.rank = rank
+        self.center = center
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn the coordinates; rows with weight 0 are ignored."""
@@ -128,6 +155,14 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return self._times(X, self.dual_basis_ @ W)
 
+    def offsets(self, W: Array) -> Array:
+        """Return what centring adds: ``project(X, W) = <phi(x), v> + offsets(W)``, v = W's columns.
+
+        phi is the feature map of the kernel and v the direction with the coordinates W.
+        """
+        check_is_fitted(self)
+        return np.asarray((self.mean_kernel_ - self.column_means_) @ (self.dual_basis_ @ W))
+
     def _fit(self, X: Any, sample_weight: Any) -> Self:
         with atomic_fit(self):
             self._check()
@@ -135,18 +170,28 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
             self.share_ = weights[kept] / weights.sum()
-            self.gamma_ = self._resolve_gamma(X, weights)
-            if isinstance(self.kernel, str) and self.kernel == "precomputed":
-                self.training_rows_ = kept
-                K = _square(X)[np.ix_(kept, kept)]
-            else:
-                self.origin_ = self._choose_origin(X[kept])
-                self.training_rows_ = self._moved(X[kept])
-                K = self._kernel_matrix(X[kept])
-            self.column_means_ = self.share_ @ K
-            self.mean_kernel_ = float(self.column_means_ @ self.share_)
-            self._decompose(K)
+            self.gamma_ = resolve_gamma(self.gamma, self.kernel, X, weights)
+            K = self._training_kernel(X, kept)
+            kernel = CentredKernel(K, self.share_, center=self.center)
+            self.column_means_, self.mean_kernel_ = kernel.column_means, kernel.mean
+            self.trace_ = kernel.trace
+            self._decompose(kernel)
         return self
+
+    def _training_kernel(self, X: Any, kept: Array) -> Array:
+        """Store the training rows and return the kernel among them."""
+        leading = self.rank is not None
+        if self._precomputed:
+            self.training_rows_ = kept
+            K = square_kernel(X)[np.ix_(kept, kept)]
+            return symmetrised(K) if leading else K
+        self.origin_ = self._choose_origin(X[kept])
+        self.training_rows_ = self._moved(X[kept])
+        return (
+            self._function.symmetric(self.training_rows_)
+            if leading
+            else self._kernel_matrix(X[kept])
+        )
 
     def _choose_origin(self, X: Any) -> Any:
         """Return a point among the rows: distances between remote rows would lose digits."""
@@ -156,24 +201,26 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _moved(self, X: Any) -> Any:
         return dense(X) - self.origin_ if np.ndim(self.origin_) else X
 
-    def _decompose(self, K: Array) -> None:
+    def _decompose(self, kernel: CentredKernel) -> None:
         """Find the coordinates; eigenvalues at the rounding error of K are no coordinates."""
-        centred = K - self.column_means_ - (K @ self.share_)[:, None] + self.mean_kernel_
-        roots = np.sqrt(self.share_ * len(K))
-        weighted = roots[:, None] * (0.5 * (centred + centred.T)) * roots
-        S, U = scipy.linalg.eigh(weighted, check_finite=False)
-        rounding = len(K) * np.finfo(float).eps * float(np.abs(K).max())
+        roots = kernel.roots[:, None]
+        if self.rank is None:
+            centred = kernel.centred()
+            S, U = scipy.linalg.eigh(kernel.weighted(centred), check_finite=False)
+        else:
+            S, U = (pairs[..., ::-1] for pairs in leading_pairs(kernel, self.rank))
+        rounding = len(roots) * np.finfo(float).eps * kernel.peak
         if S[0] < -max(INDEFINITE * float(np.abs(S).max()), rounding):
             warn(
                 f"The kernel {self.kernel!r} is not positive semi-definite (eigenvalue {S[0]:.3g} "
                 f"beside {S[-1]:.3g}); its negative part is dropped.",
                 MarginfoldWarning,
             )
-        smallest = max(RANK_RESOLUTION * float(S[-1]), rounding)
-        order = np.flatnonzero(S > smallest)[::-1]
+        order = np.flatnonzero(S > max(RANK_RESOLUTION * float(S[-1]), rounding))[::-1]
         self.eigenvalues_ = S[order]
-        basis = roots[:, None] * U[:, order] / np.sqrt(S[order])
-        self.dual_basis_ = basis * column_signs(centred @ basis)
+        basis = roots * U[:, order] / np.sqrt(S[order])
+        scores = centred @ basis if self.rank is None else U[:, order] / roots
+        self.dual_basis_ = basis * column_signs(scores)
 
     def _times(self, X: Any, A: Array) -> Array:
         """Return the centred kernel rows times A, block by block."""
@@ -181,7 +228,8 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         out = np.empty((X.shape[0], A.shape[1]))
         for block in self._blocks(X.shape[0]):
             K = self._kernel_matrix(X[block])
-            K = K - (K @ self.share_)[:, None] - (self.column_means_ - self.mean_kernel_)
+            if self.center:
+                K = K - (K @ self.share_)[:, None] - (self.column_means_ - self.mean_kernel_)
             out[block] = K @ A
         return out
 
@@ -191,23 +239,17 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _kernel_matrix(self, X: Any) -> Array:
         """Return the kernel between rows and the training rows."""
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if self._precomputed:
             return dense(X)[:, self.training_rows_]
-        X = self._moved(X)
-        if not callable(self.kernel):
-            parameters = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
-            K = pairwise_kernels(
-                X, self.training_rows_, metric=self.kernel, filter_params=True, **parameters
-            )
-            return np.asarray(K)
-        K = np.asarray(self.kernel(X, self.training_rows_))
-        shape = (X.shape[0], self.training_rows_.shape[0])
-        if K.shape != shape or K.dtype.kind not in "biuf" or not np.isfinite(K).all():
-            raise InvalidInputError(
-                f"The kernel function returned {_kind(K)} of shape {K.shape} for {shape[0]} and "
-                f"{shape[1]} rows; it must return one value per pair, a finite number."
-            )
-        return K.astype(np.float64)
+        return self._function(self._moved(X), self.training_rows_)
+
+    @property
+    def _function(self) -> KernelFunction:
+        return KernelFunction(self.kernel, self.gamma_, self.degree, self.coef0)
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _check(self) -> None:
         if not callable(self.kernel) and not Choice(*KERNELS).allows(self.kernel):
@@ -215,15 +257,7 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"ExactKernel: kernel must be one of {', '.join(KERNELS)}, or a function of two "
                 f"matrices; got {shown(self.kernel)}."
             )
-        check_parameters(self, {"degree": Count(1), "coef0": Number(), "gamma": GAMMA})
-
-    def _resolve_gamma(self, X: Any, weights: Array) -> float:
-        if not isinstance(self.gamma, str):
-            return float(self.gamma)
-        if self.gamma == "scale" and self.kernel in GAMMA_KERNELS:
-            variance = _variance(X, weights)
-            return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-        return 1.0 / X.shape[1]
+        check_parameters(self, PARAMETERS)
 
     @property
     def _n_features_out(self) -> int:
@@ -232,39 +266,6 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._precomputed
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
-
-
-def _variance(X: Any, weights: Array) -> float:
-    """Return the weighted variance of all entries of X."""
-    entries = weights.sum() * X.shape[1]
-    mean = float(np.asarray(weights @ X).sum() / entries)
-    if scipy.sparse.issparse(X):
-        return float(np.asarray(weights @ X.multiply(X)).sum() / entries) - mean**2
-    return float((weights @ (X - mean) ** 2).sum() / entries)
-
-
-def _kind(K: Array) -> str:
-    """Say what kind of values an array holds."""
-    if K.dtype.kind not in "biuf":
-        return f"{K.dtype} values"
-    return "numbers" if np.isfinite(K).all() else "NaN or infinite numbers"
-
-
-def _square(K: Any) -> Array:
-    """Return a precomputed kernel as an array, if it is square and symmetric."""
-    K = dense(K)
-    if K.shape[0] != K.shape[1]:
-        raise InvalidInputError(
-            f"A precomputed kernel must be square in fit; got shape {K.shape}. "
-            "Give the kernel between all training rows."
-        )
-    difference = float(np.abs(K - K.T).max())
-    if difference > ASYMMETRY * float(np.abs(K).max()):
-        raise InvalidInputError(
-            f"A precomputed kernel must be symmetric in fit; entries differ by {difference:.3g} "
-            "from their mirror images. Use (K + K.T) / 2 if that is what you mean."
-        )
-    return K

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
+from marginfold.parameters import Flag, check_parameters
 from marginfold.rows import Array, column_signs, dense
 from marginfold.weights import check_weights
 
@@ -25,10 +26,16 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     of the span of the centred training rows (their principal axes).  Nothing of size
     n_features x n_features is formed.
 
+    Parameters
+    ----------
+    center : bool, default=True
+        Whether the mean is subtracted; without it the basis of wide data spans the rows as they
+        are.
+
     Attributes
     ----------
     mean_ : array of shape (n_features,)
-        The (weighted) mean of the training rows.
+        The (weighted) mean of the training rows, zeros with ``center=False``.
     basis_ : array of shape (n_features, rank) or None
         The basis B, None for the identity.
 
@@ -50,14 +57,18 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     (3, 2)
     """
 
+    def __init__(self, *, center: bool = True) -> None:
+        self.center = center
+
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn the mean and, for wide data, the basis; rows with weight 0 are ignored."""
         with atomic_fit(self):
+            check_parameters(self, {"center": Flag()})
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
             rows = X if len(kept) == X.shape[0] else X[kept]
-            self.mean_ = _mean(rows, weights[kept])
+            self.mean_ = _mean(rows, weights[kept]) if self.center else np.zeros(X.shape[1])
             self.basis_ = None
             if len(kept) < X.shape[1]:
                 self.basis_ = _principal_axes(rows, self.mean_, weights[kept])
@@ -75,6 +86,11 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W`` without the coordinates in between."""
         return self._times(self._validated(X), self.in_input_units(W))
+
+    def offsets(self, W: Array) -> Array:
+        """Return what is added to uncentred features: ``project(X, W) = X B W + offsets(W)``."""
+        check_is_fitted(self)
+        return np.asarray(-(self.mean_ @ self.in_input_units(W)))
 
     def in_input_units(self, W: Array) -> Array:
         """Return directions, given as columns in coordinates, as columns in input features."""

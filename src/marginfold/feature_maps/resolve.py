@@ -8,7 +8,8 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidParameterError
-from marginfold.feature_maps.exact_kernel import KERNELS, ExactKernel
+from marginfold.feature_maps.exact_kernel import ExactKernel
+from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.feature_maps.linear import Linear
 from marginfold.feature_maps.transformed import Transformed
 from marginfold.parameters import shown

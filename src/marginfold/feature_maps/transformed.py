@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError
+from marginfold.parameters import Flag, check_parameters
 from marginfold.rows import Array, dense
 from marginfold.weights import check_weights
 
@@ -22,6 +23,15 @@ class Transformed(TransformerMixin, BaseEstimator):
     transformer : estimator
         It is cloned and fitted without labels and without sample weights, on the rows whose weight
         is positive.
+    center : bool, default=True
+        Whether the (weighted) mean of its output is subtracted.
+
+    Attributes
+    ----------
+    transformer_ : estimator
+        The fitted clone.
+    mean_ : array of shape (n_outputs,)
+        What is subtracted from its output, zeros with ``center=False``.
 
     Examples
     --------
@@ -33,12 +43,14 @@ class Transformed(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, transformer: Any) -> None:
+    def __init__(self, transformer: Any, *, center: bool = True) -> None:
         self.transformer = transformer
+        self.center = center
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit a clone of the transformer and the mean of its output."""
         with atomic_fit(self):
+            check_parameters(self, {"center": Flag()})
             X = X if hasattr(X, "shape") else np.asarray(X)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
@@ -50,7 +62,8 @@ class Transformed(TransformerMixin, BaseEstimator):
                     f"The transformer {self.transformer!r} cannot be fitted on rows alone "
                     f"({error}); use one that needs no labels as a kernel."
                 ) from error
-            self.mean_ = weights @ self._output(X) / weights.sum()
+            mean = weights @ self._output(X) / weights.sum()
+            self.mean_ = mean if self.center else np.zeros_like(mean)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -65,6 +78,11 @@ class Transformed(TransformerMixin, BaseEstimator):
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W``."""
         return np.asarray(self.coordinates(X) @ W)
+
+    def offsets(self, W: Array) -> Array:
+        """Return what is added to uncentred outputs: ``project(X, W) = output W + offsets(W)``."""
+        check_is_fitted(self)
+        return np.asarray(-(self.mean_ @ W))
 
     def _output(self, X: Any) -> Array:
         X = X if hasattr(X, "shape") else np.asarray(X)

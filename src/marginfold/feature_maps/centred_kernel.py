@@ -1,0 +1,74 @@
+"""The kernel matrix whose eigenvectors are the coordinates: weighted and, if wanted, centred."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginfold.rows import Array
+
+
+class CentredKernel:
+    """``R (I - 1s') K (I - s1') R`` with the shares s of the rows and ``R^2 = n diag(s)``.
+
+    With ``u = R 1 / sqrt(n)`` this is ``(I - uu') R K R (I - uu')``: products need K only once, and
+    no second matrix of its size.  Without centring it is ``R K R``.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Symmetric up to rounding; it is not written to.
+    share : array of shape (n,)
+        Positive weights with sum 1.
+    center : bool
+
+    Attributes
+    ----------
+    column_means, mean : array of shape (n,) and float
+        Weighted means of the kernel, zeros without centring.
+    trace : float
+        Of the whole matrix: the sum of its eigenvalues.
+    peak : float
+        The largest absolute entry of K.
+    """
+
+    def __init__(self, K: Array, share: Array, *, center: bool) -> None:
+        self.K, self.share, self.center = K, share, center
+        self.roots = np.sqrt(share * len(K))
+        self.column_means, self.mean = np.zeros(len(K)), 0.0
+        if center:
+            self.column_means = share @ K
+            self.mean = float(self.column_means @ share)
+        self.trace = len(K) * (float(share @ np.diagonal(K)) - self.mean)
+        self.peak = max(float(K.max()), -float(K.min()))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.K), len(self.K)
+
+    def __matmul__(self, V: Array) -> Array:
+        out = self.K @ (self.roots[:, None] * self._without_constant(V))
+        out *= self.roots[:, None]
+        return self._without_constant(out)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return self.weighted(self.centred())
+
+    def centred(self) -> Array:
+        """Return the centred kernel, K itself without centring."""
+        if not self.center:
+            return self.K
+        return self.K - self.column_means - (self.K @ self.share)[:, None] + self.mean
+
+    def weighted(self, centred: Array) -> Array:
+        """Return the symmetrised centred kernel times the roots on both sides."""
+        return np.asarray(self.roots[:, None] * (0.5 * (centred + centred.T)) * self.roots)
+
+    def _without_constant(self, V: Array) -> Array:
+        """Return ``(I - uu') V``."""
+        if not self.center:
+            return V
+        u = self.roots / np.linalg.norm(self.roots)
+        return V - np.outer(u, u @ V)

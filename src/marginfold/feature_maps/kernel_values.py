@@ -1,0 +1,121 @@
+"""Kernel matrices between rows: named kernels, functions of two matrices, given matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from marginfold.errors import InvalidInputError
+from marginfold.parameters import Choice, Either, Number
+from marginfold.rows import Array, dense
+
+KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
+"""Kernel names that `ExactKernel` takes."""
+
+GAMMA_KERNELS = ("rbf", "poly", "sigmoid", "laplacian")
+"""Kernels with a parameter gamma."""
+
+TRANSLATION_FREE = ("rbf", "laplacian")
+"""Kernels of the difference between rows."""
+
+ASYMMETRY = 1e-8
+"""Largest asymmetry of a precomputed kernel, relative to its largest entry."""
+
+GAMMA = Either(Choice("scale", "auto"), Number(0.0, inclusive=False))
+
+TILE_ROWS = 200
+"""Rows of a symmetric kernel that are evaluated at a time."""
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """A kernel with its parameters: ``function(X, Y)`` is the matrix between their rows."""
+
+    kernel: Any
+    gamma: float
+    degree: int
+    coef0: float
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        """Return the kernel between the rows of X and those of Y."""
+        if callable(self.kernel):
+            return _called(self.kernel, X, Y)
+        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return np.asarray(
+            pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **parameters)
+        )
+
+    def symmetric(self, X: Any) -> Array:
+        """Return the kernel among the rows of X, exactly symmetric, each pair evaluated once."""
+        if callable(self.kernel):
+            return symmetrised(self(X, X))
+        n = X.shape[0]
+        K = np.empty((n, n))
+        for start in range(0, n, TILE_ROWS):
+            tile = slice(start, start + TILE_ROWS)
+            K[tile, start:] = self(X[tile], X[start:])
+            K[start:, tile] = K[tile, start:].T
+        return K
+
+
+def symmetrised(K: Array) -> Array:
+    """Return the mean of a matrix and its mirror image; of a symmetric one, the matrix itself."""
+    return K if np.array_equal(K, K.T) else 0.5 * (K + K.T)
+
+
+def resolve_gamma(gamma: Any, kernel: Any, X: Any, weights: Array) -> float:
+    """Return the coefficient that a number, "scale" or "auto" stands for."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "scale" and kernel in GAMMA_KERNELS:
+        variance = _variance(X, weights)
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    return 1.0 / X.shape[1]
+
+
+def square_kernel(K: Any) -> Array:
+    """Return a precomputed kernel as an array, if it is square and symmetric."""
+    K = dense(K)
+    if K.shape[0] != K.shape[1]:
+        raise InvalidInputError(
+            f"A precomputed kernel must be square in fit; got shape {K.shape}. "
+            "Give the kernel between all training rows."
+        )
+    difference = float(np.abs(K - K.T).max())
+    if difference > ASYMMETRY * float(np.abs(K).max()):
+        raise InvalidInputError(
+            f"A precomputed kernel must be symmetric in fit; entries differ by {difference:.3g} "
+            "from their mirror images. Use (K + K.T) / 2 if that is what you mean."
+        )
+    return K
+
+
+def _called(function: Any, X: Any, Y: Any) -> Array:
+    K = np.asarray(function(X, Y))
+    shape = (X.shape[0], Y.shape[0])
+    if K.shape != shape or K.dtype.kind not in "biuf" or not np.isfinite(K).all():
+        raise InvalidInputError(
+            f"The kernel function returned {_kind(K)} of shape {K.shape} for {shape[0]} and "
+            f"{shape[1]} rows; it must return one value per pair, a finite number."
+        )
+    return K.astype(np.float64)
+
+
+def _kind(K: Array) -> str:
+    """Say what kind of values an array holds."""
+    if K.dtype.kind not in "biuf":
+        return f"{K.dtype} values"
+    return "numbers" if np.isfinite(K).all() else "NaN or infinite numbers"
+
+
+def _variance(X: Any, weights: Array) -> float:
+    """Return the weighted variance of all entries of X."""
+    entries = weights.sum() * X.shape[1]
+    mean = float(np.asarray(weights @ X).sum() / entries)
+    if scipy.sparse.issparse(X):
+        return float(np.asarray(weights @ X.multiply(X)).sum() / entries) - mean**2
+    return float((weights @ (X - mean) ** 2).sum() / entries)
