@@ -57,8 +57,9 @@ class KernelFunction:
         K = np.empty((n, n))
         for start in range(0, n, TILE_ROWS):
             tile = slice(start, start + TILE_ROWS)
-            K[tile, start:] = self(X[tile], X[start:])
-            K[start:, tile] = K[tile, start:].T
+            values = self(X[tile], X[start:])
+            K[start:, tile] = values.T
+            K[tile, start:] = values
         return K
 
 
