@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginfold import GESVC, LSVA, MMDA, WSVDA, ExactKernel, LapSVC, Linear
+from marginfold import (
+    GEPSVC,
+    GESVC,
+    KDA,
+    LDA,
+    LPP,
+    LSVA,
+    MMDA,
+    MRGEPSVC,
+    NPE,
+    SVMPCA,
+    WSVDA,
+    ExactKernel,
+    GraphEmbedding,
+    LapSVC,
+    Linear,
+    TwinSVC,
+)
 
 MINUS_ONE_IS_UNLABELLED = (
     "the check labels two classes -1 and 1, but -1 marks unlabelled rows in a semi-supervised "
@@ -25,6 +43,22 @@ ESTIMATORS = [
     LSVA(graph="lle", tasks="splits", class_weight=None, on_exhausted="pca"),
     WSVDA(kernel="poly"),
     GESVC(kernel="rbf", graph="within", class_weight="balanced"),
+    GEPSVC(),
+    GEPSVC(kernel="rbf", tikhonov="dual"),
+    MRGEPSVC(),
+    MRGEPSVC(kernel="rbf", manifold="numerator", normalize=False),
+    TwinSVC(),
+    TwinSVC(kernel="rbf", loss="least_squares"),
+    SVMPCA(reconstruct="linear"),
+    SVMPCA(solver="dual", bias=False, reconstruct=LinearRegression()),
+    SVMPCA(kernel="rbf", reconstruct="kernel_ridge"),
+    GraphEmbedding(),
+    GraphEmbedding(intrinsic="within", penalty="between", scaling="unit"),
+    LDA(),
+    LDA(shrinkage="auto"),
+    KDA(reconstruct="fixed_point"),
+    LPP(),
+    NPE(kernel="rbf"),
     Linear(),
     ExactKernel("rbf"),
 ]

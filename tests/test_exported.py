@@ -17,12 +17,20 @@ import marginfold
 from marginfold import errors
 
 PUBLIC = [
+    "GEPSVC",
     "GESVC",
+    "KDA",
+    "LDA",
+    "LPP",
     "LSVA",
     "MMDA",
+    "MRGEPSVC",
+    "NPE",
+    "SVMPCA",
     "WSVDA",
     "BetweenClassGraph",
     "ExactKernel",
+    "GraphEmbedding",
     "InteriorPoint",
     "LapSVC",
     "LibSVM",
@@ -31,11 +39,27 @@ PUBLIC = [
     "PrecomputedGraph",
     "ReconstructionGraph",
     "TotalGraph",
+    "TwinSVC",
     "WithinClassGraph",
     "__version__",
 ]
 OBJECTS = [name for name in PUBLIC if name != "__version__"]
-ESTIMATORS = ["GESVC", "LSVA", "LapSVC", "MMDA", "WSVDA"]
+ESTIMATORS = [
+    "GEPSVC",
+    "GESVC",
+    "GraphEmbedding",
+    "KDA",
+    "LDA",
+    "LPP",
+    "LSVA",
+    "LapSVC",
+    "MMDA",
+    "MRGEPSVC",
+    "NPE",
+    "SVMPCA",
+    "TwinSVC",
+    "WSVDA",
+]
 FITTABLE = [*ESTIMATORS, "ExactKernel", "Linear"]
 FROM_SCIKIT_LEARN = {"n_features_in_", "feature_names_in_"}
 OPTIONAL = ["dask", "matplotlib", "pandas", "polars"]

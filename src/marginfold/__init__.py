@@ -1,10 +1,17 @@
 """Maximum-margin learning on manifolds and subspaces."""
 
 from marginfold._version import __version__
+from marginfold.estimators.discriminant import KDA, LDA
+from marginfold.estimators.gepsvm import GEPSVC
 from marginfold.estimators.gesvm import GESVC
+from marginfold.estimators.graph_embedding import GraphEmbedding
 from marginfold.estimators.lapsvm import LapSVC
+from marginfold.estimators.lpp import LPP, NPE
 from marginfold.estimators.lsva import LSVA
 from marginfold.estimators.mmda import MMDA
+from marginfold.estimators.mrgepsvm import MRGEPSVC
+from marginfold.estimators.svm_pca import SVMPCA
+from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, Linear
 from marginfold.graphs import (
@@ -18,12 +25,20 @@ from marginfold.graphs import (
 from marginfold.solvers import InteriorPoint, LibSVM
 
 __all__ = [
+    "GEPSVC",
     "GESVC",
+    "KDA",
+    "LDA",
+    "LPP",
     "LSVA",
     "MMDA",
+    "MRGEPSVC",
+    "NPE",
+    "SVMPCA",
     "WSVDA",
     "BetweenClassGraph",
     "ExactKernel",
+    "GraphEmbedding",
     "InteriorPoint",
     "LapSVC",
     "LibSVM",
@@ -32,6 +47,7 @@ __all__ = [
     "PrecomputedGraph",
     "ReconstructionGraph",
     "TotalGraph",
+    "TwinSVC",
     "WithinClassGraph",
     "__version__",
 ]

@@ -27,9 +27,10 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """A finite real number above (or at) a lower bound."""
+    """A finite real number above (or at) a lower bound, and at most an upper one."""
 
     low: float = -np.inf
+    high: float = np.inf
     inclusive: bool = True
 
     def allows(self, value: Any) -> bool:
@@ -37,15 +38,15 @@ class Number:
         if isinstance(value, bool) or not isinstance(value, Real):
             return False
         number = float(value)
-        return bool(np.isfinite(number)) and (
-            number >= self.low if self.inclusive else number > self.low
-        )
+        above = number >= self.low if self.inclusive else number > self.low
+        return bool(np.isfinite(number)) and above and number <= self.high
 
     def __str__(self) -> str:
         if self.low == -np.inf:
             return "a finite number"
         relation = ">=" if self.inclusive else ">"
-        return f"a finite number {relation} {self.low:g}"
+        above = f"a finite number {relation} {self.low:g}"
+        return above if self.high == np.inf else f"{above} and <= {self.high:g}"
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,12 @@ class GEPSVC(MRGEPSVC):
     >>> import numpy as np
     >>> from marginfold import GEPSVC
     >>> t = np.linspace(-1, 1, 50)
-    >>> X = np.vstack([np.column_stack([t, t]), np.column_stack([t, -t])])
+    >>> X = np.vstack([np.column_stack([1 + t, t]), np.column_stack([1 + t, -t])])
     >>> y = np.repeat(["up", "down"], 50)
     >>> for plane in GEPSVC().fit(X, y).planes_:
-    ...     print(str(plane).replace("-0 ", "+0 "))
-    'down': -0.707 x0 -0.707 x1 +0 = 0
-    'up': +0.707 x0 -0.707 x1 +0 = 0
+    ...     print(plane)
+    'down': +0.707 x0 +0.707 x1 -0.707 = 0
+    'up': +0.707 x0 -0.707 x1 -0.707 = 0
     """
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = NearestPlane.CONSTRAINTS

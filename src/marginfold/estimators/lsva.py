@@ -41,7 +41,7 @@ class LSVA(MarginSubspace):
     normalize_graph : bool, default=True
         Whether lam is in units of the data: 1 then gives the graph and ``|w|^2`` the same mean
         weight, ``lam = graph_weight tr(ZZ') / tr(Z (Z'LZ) Z')``.  False is the paper's raw lam.
-    class_weight, tasks, scaling, on_exhausted, unlabeled, solver, tol
+    class_weight, tasks, scaling, on_exhausted, reconstruct, unlabeled, solver, tol
         See `MMDA`.  Unlabelled rows act through the graph.
 
     Attributes
@@ -89,6 +89,7 @@ class LSVA(MarginSubspace):
         tasks: str = "one_vs_rest",
         scaling: str = "unit",
         on_exhausted: str = "stop",
+        reconstruct: Any = None,
         unlabeled: Any = None,
         solver: Any = "interior_point",
         tol: float = 1e-8,
@@ -103,6 +104,7 @@ class LSVA(MarginSubspace):
         self.tasks = tasks
         self.scaling = scaling
         self.on_exhausted = on_exhausted
+        self.reconstruct = reconstruct
         self.unlabeled = unlabeled
         self.solver = solver
         self.tol = tol

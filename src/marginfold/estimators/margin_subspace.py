@@ -7,21 +7,17 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import (
     ExhaustedWarning,
-    InvalidInputError,
     MarginfoldWarning,
     NoDirectionError,
     UncertifiedWarning,
     warn,
 )
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
-from marginfold.feature_maps import is_linear, is_pairwise
+from marginfold.estimators.projection import Projection
 from marginfold.geometry.deflation import leading_directions
 from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_directions
 from marginfold.geometry.metric import Penalty
@@ -32,16 +28,11 @@ from marginfold.rows import Array, one_blas_thread
 Note = tuple[str, type[MarginfoldWarning]]
 
 
-def _has_input_directions(estimator: Any) -> bool:
-    return is_linear(estimator.kernel)
-
-
-class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class MarginSubspace(Projection, ABC):
     """Successive maximum-margin directions; subclasses say which penalty shapes the margin."""
 
     n_components: int
     C: float
-    kernel: Any
     class_weight: Any
     tasks: str
     scaling: str
@@ -87,6 +78,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Fit estimators that differ in C and in the weight of the penalty only, side by side."""
         for member in members:
             check_parameters(member, member._constraints())
+            member._check_reconstruct()
         solver = resolve_solver(self.solver, self.tol)
         prepared = prepare(self, X, y, sample_weight, self._penalty())
         with one_blas_thread(prepared.rows.features.shape[1]):
@@ -102,6 +94,7 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         notes: list[Note] = []
         for member, subspace in zip(members, subspaces, strict=True):
             notes += member._store(prepared, subspace)
+            member._learn_reconstruction(prepared.X, prepared.weights)
             if member is not self:
                 for name in ("n_features_in_", "feature_names_in_"):
                     if hasattr(self, name):
@@ -121,9 +114,8 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         extra = fillers.shape[1]
         notes = self._notes(prepared, subspace, found, extra)
         kept = subspace.components
-        self.directions_ = np.column_stack([W, fillers])
+        self._store_directions(prepared.feature_map, np.column_stack([W, fillers]))
         self.classes_ = prepared.classes
-        self.feature_map_ = prepared.feature_map
         self.tasks_ = [task_name(c.task, prepared.classes) for c in kept] + [None] * extra
         self.gain_ = np.append([c.gain for c in kept], np.zeros(extra))
         self.norms_ = np.append([c.norm for c in kept], np.ones(extra))
@@ -134,11 +126,6 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.exhausted_ = {
             task_name(task, prepared.classes): gain for task, gain in subspace.exhausted.items()
         }
-        self.n_components_ = found + extra
-        self.components_ = self.directions_.T.copy()
-        if is_linear(self.kernel):
-            self.components_ = self.feature_map_.in_input_units(self.directions_).T.copy()
-            self.mean_ = self.feature_map_.mean_.copy()
         return notes
 
     def _notes(
@@ -176,43 +163,16 @@ class MarginSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             f"attainable).{advice}"
         )
 
-    def transform(self, X: Any) -> Array:
-        """Return the rows in the subspace, shape (n_samples, n_components_).
-
-        A row's image depends on that row alone.
-        """
-        return self._project(X) * (self.norms_ if self.scaling == "margin" else 1.0)
-
     def decision_function(self, X: Any) -> Array:
         """Return the decision value of each component's own task, (n_samples, n_components_)."""
-        return self._project(X) * self.norms_ + self.intercepts_
+        X = self._read(X)
+        projected = self.feature_map_.project(X, self.directions_)
+        return np.asarray(projected * self.norms_ + self.intercepts_)
 
-    def _project(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(self.feature_map_.project(X, self.directions_))
-
-    @available_if(_has_input_directions)  # type: ignore[untyped-decorator]
-    def inverse_transform(self, X: Any) -> Array:
-        """Return the point of the affine subspace ``mean_ + span(components_)`` for each image."""
-        check_is_fitted(self)
-        X = check_array(X, dtype=np.float64)
-        if X.shape[1] != self.n_components_:
-            raise InvalidInputError(
-                f"X has {X.shape[1]} columns, but {type(self).__name__} has "
-                f"{self.n_components_} components."
-            )
-        scale = self.norms_ if self.scaling == "margin" else np.ones(self.n_components_)
-        return np.asarray((X / scale) @ self.components_ + self.mean_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
+    def _scaled_directions(self) -> Array:
+        return self.directions_ * self.norms_ if self.scaling == "margin" else self.directions_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64"]
         return tags

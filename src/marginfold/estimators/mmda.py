@@ -41,6 +41,10 @@ class MMDA(MarginSubspace):
     on_exhausted : {"stop", "pca"}, default="stop"
         When no task has anything left to separate: return fewer components, or fill up with the
         directions of largest variance.
+    reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
+        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
+        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
+        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
     unlabeled : object, default=None
         Rows whose label equals this have none: they take part in centring (and in the graph) only.
     solver : {"interior_point", "libsvm"} or object, default="interior_point"
@@ -94,6 +98,7 @@ class MMDA(MarginSubspace):
         tasks: str = "one_vs_rest",
         scaling: str = "unit",
         on_exhausted: str = "stop",
+        reconstruct: Any = None,
         unlabeled: Any = None,
         solver: Any = "interior_point",
         tol: float = 1e-8,
@@ -105,6 +110,7 @@ class MMDA(MarginSubspace):
         self.tasks = tasks
         self.scaling = scaling
         self.on_exhausted = on_exhausted
+        self.reconstruct = reconstruct
         self.unlabeled = unlabeled
         self.solver = solver
         self.tol = tol

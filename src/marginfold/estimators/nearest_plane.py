@@ -24,6 +24,9 @@ from marginfold.rows import Array, gram, one_blas_thread
 PARALLEL = 1e-12
 """A plane whose function varies by less than this share of its offset has no place in the data."""
 
+EVEN = 1e-9
+"""The rest lies on both sides of a plane if its mean height is below this share of the heights."""
+
 SMALL_TERM = 5e-3
 """A coefficient below this share of the largest is left out when a plane is printed."""
 
@@ -173,9 +176,7 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
                     "does not depend on the features: all rows are at the same distance. Check "
                     "for constant features, or lower the ridge."
                 )
-            others = rows.codes != code
-            side = rows.weights[others] @ values[others, code]
-            norms[code] *= -1.0 if side > 0 else 1.0
+            norms[code] *= -_side(rows, values[:, code], normals[:, code], code)
         self.normals_ = (normals / norms).T.copy()
         self.offsets_ = planes[-1] / norms
         if is_linear(self.kernel):
@@ -230,6 +231,15 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags
+
+
+def _side(rows: PlaneRows, values: Array, normal: Array, code: int) -> float:
+    """Return the side of a plane on which the rest lies, by the largest entry if on both alike."""
+    others = rows.codes != code
+    heights = rows.weights[others] * values[others]
+    if abs(heights.sum()) > EVEN * np.abs(heights).sum():
+        return float(np.sign(heights.sum()))
+    return -float(np.sign(normal[np.abs(normal).argmax()]))
 
 
 def _tikhonov_basis(total: Array, tikhonov: str) -> tuple[Array | None, int]:

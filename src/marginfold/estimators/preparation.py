@@ -59,6 +59,8 @@ class Coordinates:
 class Prepared:
     """Everything that does not depend on C or on the graph weight."""
 
+    X: Any
+    weights: Array
     classes: Array
     feature_map: Any
     metric: Metric
@@ -81,7 +83,9 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     labelled = LabelledRows(
         read.codes[known], read.weights[known], len(read.classes), balanced, factors
     )
-    return Prepared(read.classes, c.feature_map, metric, c.total, rows, labelled)
+    return Prepared(
+        read.X, read.weights, read.classes, c.feature_map, metric, c.total, rows, labelled
+    )
 
 
 def read_labelled(

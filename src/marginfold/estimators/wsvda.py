@@ -35,7 +35,7 @@ class WSVDA(MarginSubspace):
         Ridge relative to the mean eigenvalue of the scatter where rows vary at all.  It is needed:
         the deflated scatter is singular from the second component on, and with fewer rows than
         features at once.
-    class_weight, tasks, scaling, on_exhausted, unlabeled, solver, tol
+    class_weight, tasks, scaling, on_exhausted, reconstruct, unlabeled, solver, tol
         See `MMDA`.
 
     Attributes
@@ -77,6 +77,7 @@ class WSVDA(MarginSubspace):
         tasks: str = "one_vs_rest",
         scaling: str = "unit",
         on_exhausted: str = "stop",
+        reconstruct: Any = None,
         unlabeled: Any = None,
         solver: Any = "interior_point",
         tol: float = 1e-8,
@@ -90,6 +91,7 @@ class WSVDA(MarginSubspace):
         self.tasks = tasks
         self.scaling = scaling
         self.on_exhausted = on_exhausted
+        self.reconstruct = reconstruct
         self.unlabeled = unlabeled
         self.solver = solver
         self.tol = tol

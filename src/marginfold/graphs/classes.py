@@ -55,6 +55,10 @@ class WithinClassGraph(GraphRule):
     array([[2.]])
     """
 
+    @property
+    def uses_labels(self) -> bool:
+        return True
+
     def build(
         self,
         X: Any,
@@ -81,6 +85,10 @@ class BetweenClassGraph(GraphRule):
     >>> BetweenClassGraph().build(X, y).scatter(X)
     array([[16.]])
     """
+
+    @property
+    def uses_labels(self) -> bool:
+        return True
 
     def build(
         self,

@@ -99,6 +99,10 @@ class NeighborGraph(GraphRule):
         self.within_class = within_class
         self.merge_duplicates = merge_duplicates
 
+    @property
+    def uses_labels(self) -> bool:
+        return bool(self.within_class)
+
     def build(
         self,
         X: Any,

@@ -40,6 +40,11 @@ class GraphRule(BaseEstimator, ABC):
 
     __array_ufunc__ = None  # numpy scalars leave the product to __rmul__
 
+    @property
+    def uses_labels(self) -> bool:
+        """Whether `build` looks at y."""
+        return False
+
     @abstractmethod
     def build(
         self,
@@ -118,6 +123,10 @@ class SumGraph(GraphRule):
         self.first = first
         self.second = second
 
+    @property
+    def uses_labels(self) -> bool:
+        return bool(self.first.uses_labels or self.second.uses_labels)
+
     def build(
         self,
         X: Any,
@@ -158,6 +167,10 @@ class ScaledGraph(GraphRule):
     def __init__(self, graph: Any, factor: float) -> None:
         self.graph = graph
         self.factor = factor
+
+    @property
+    def uses_labels(self) -> bool:
+        return bool(self.graph.uses_labels)
 
     def build(
         self,

@@ -5,10 +5,10 @@
     min_s 1/2 |s|^2 + sum_i c_i max(0, 1 - u_i's)      (primal)
     max_a sum_i a_i - 1/2 |U'a|^2,    0 <= a <= c      (dual)
 
-It is a support vector machine without a bias.  Give each row u_i with label +1 its mirror image -u_i
-with label -1, and half of the cost to each: the objective is then even and convex in the bias, so
-that 0 is an optimal bias and the weights are those of the box problem.  The certified solver of the
-package needs no second version.
+It is a support vector machine without a bias.  Give each row u_i with label +1 its mirror image
+-u_i with label -1, and half of the cost to each: the objective is then even and convex in the bias,
+so that 0 is an optimal bias and the weights are those of the box problem.  The certified solver of
+the package needs no second version.
 """
 
 from __future__ import annotations

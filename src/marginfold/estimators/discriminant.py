@@ -1,0 +1,165 @@
+"""LDA and KDA: discriminant analysis, linear and in the space of a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginfold.estimators.graph_embedding import GraphEmbedding, Recipe
+from marginfold.estimators.preparation import Coordinates
+from marginfold.geometry.metric import rank_of
+from marginfold.labels import UNLABELLED
+from marginfold.parameters import Choice, Constraint, Count, Either, Number
+from marginfold.rows import Array, gram
+
+LARGEST_SHRINKAGE = 1.0 - 1e-9
+"""Shrinkage of 1 would leave nothing of the within-class scatter."""
+
+
+class LDA(GraphEmbedding):
+    """Linear discriminant analysis as a transformer, with shrinkage.
+
+    `GraphEmbedding` of the within-class against the between-class graph: the directions have the
+    largest ``v'S_B v / v'(S_W + rho I)v``; there are at most ``n_classes - 1``.  With shrinkage s,
+    S_W is replaced by ``(1 - s) S_W + s mu I``, mu its mean eigenvalue, as in scikit-learn's
+    ``LinearDiscriminantAnalysis(solver="eigen", shrinkage=s)``.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Largest number of components; None means ``n_classes - 1``.
+    shrinkage : float or "auto", default=1e-8
+        Between 0 (excluded) and 1; "auto" is the estimate of Ledoit and Wolf.
+    kernel : str, callable, feature map or transformer, default="linear"
+        See `MMDA`, and `KDA` for a better start with kernels.
+    unlabeled, reconstruct
+        See `GraphEmbedding`.
+
+    Attributes
+    ----------
+    components_, eigenvalues_, mean_, n_components_, classes_, feature_map_, directions_
+        See `GraphEmbedding`.  The within-class variance of each component is 1 (with the ridge).
+    shrinkage_ : float
+        The shrinkage used.
+
+    Notes
+    -----
+    A singular S_W, with more features than rows for example, needs no other solver: for a small
+    shrinkage the directions tend to those of null-space discriminant analysis, in which all
+    training rows of a class coincide.  That overfits: raise the shrinkage, or use "auto".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from marginfold import LDA
+    >>> X, y = load_wine(return_X_y=True)
+    >>> LDA().fit(X, y).transform(X).shape
+    (178, 2)
+    """
+
+    scaling = "intrinsic"
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        shrinkage: Any = 1e-8,
+        kernel: Any = "linear",
+        unlabeled: Any = None,
+        reconstruct: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+        self.kernel = kernel
+        self.unlabeled = unlabeled
+        self.reconstruct = reconstruct
+
+    def _constraints(self) -> dict[str, Constraint]:
+        return {
+            "n_components": Either(Choice(None), Count(1)),
+            "shrinkage": Either(Choice("auto"), Number(0.0, LARGEST_SHRINKAGE, inclusive=False)),
+        }
+
+    def _recipe(self, c: Coordinates | None, codes: Array | None, weights: Array | None) -> Recipe:
+        ridge = 1.0
+        if c is not None and codes is not None and weights is not None:
+            self.shrinkage_ = (
+                _ledoit_wolf(c, codes, weights)
+                if isinstance(self.shrinkage, str)
+                else float(self.shrinkage)
+            )
+            ridge = self.shrinkage_ / (1.0 - self.shrinkage_)
+        return Recipe("within", "between", ridge, self.scaling)
+
+    def _wanted(self, c: Coordinates) -> int:
+        return len(self.classes_) - 1 if self.n_components is None else int(self.n_components)
+
+
+class KDA(LDA):
+    """Kernel discriminant analysis: `LDA` in the space of a kernel.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Largest number of components; None means ``n_classes - 1``.
+    shrinkage : float or "auto", default=1e-3
+        In the space of a kernel a small shrinkage overfits.
+    kernel : str, callable, feature map or transformer, default="rbf"
+        See `MMDA`.  With many rows use ``Nystroem``.
+    unlabeled, reconstruct
+        See `GraphEmbedding`.
+
+    Attributes
+    ----------
+    components_, eigenvalues_, shrinkage_, n_components_, classes_, feature_map_, directions_
+        See `LDA`.
+
+    References
+    ----------
+    Baudat, Anouar: Generalized Discriminant Analysis Using a Kernel Approach, Neural Computation
+    12.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginfold import KDA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> KDA().fit_transform(X, y).shape
+    (150, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        shrinkage: Any = 1e-3,
+        kernel: Any = "rbf",
+        unlabeled: Any = None,
+        reconstruct: Any = None,
+    ) -> None:
+        super().__init__(
+            n_components,
+            shrinkage=shrinkage,
+            kernel=kernel,
+            unlabeled=unlabeled,
+            reconstruct=reconstruct,
+        )
+
+
+def _ledoit_wolf(c: Coordinates, codes: Array, weights: Array) -> float:
+    """Return the shrinkage of Ledoit and Wolf (2004) for the rows about their class means."""
+    known = (codes != UNLABELLED) & (weights > 0)
+    codes, weights, rows = codes[known], weights[known], c.Z[known].copy()
+    for code in np.unique(codes):
+        members = codes == code
+        rows[members] -= weights[members] @ rows[members] / weights[members].sum()
+    n, rank = float(weights.sum()), max(rank_of(c.total), 1)
+    S = gram(rows, weights) / n
+    size = float((S**2).sum())
+    delta = size - float(np.trace(S)) ** 2 / rank
+    fourth = float(weights @ np.einsum("ij,ij->i", rows, rows) ** 2) / n
+    if delta <= 0:
+        return LARGEST_SHRINKAGE
+    smallest = np.finfo(float).eps
+    return float(np.clip((fourth - size) / (n * delta), smallest, LARGEST_SHRINKAGE))

@@ -1,0 +1,252 @@
+"""GraphEmbedding: two graphs, one eigenvalue problem (the frame of paper 002, after Yan et al.)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from marginfold.atomic import atomic_fit
+from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
+from marginfold.estimators.preparation import Coordinates, coordinates, read_labelled, read_rows
+from marginfold.estimators.projection import Projection
+from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
+from marginfold.graphs import resolve_graph
+from marginfold.graphs.classes import WithinLaplacian
+from marginfold.graphs.laplacian import Laplacian
+from marginfold.labels import UNLABELLED
+from marginfold.parameters import (
+    Choice,
+    Constraint,
+    Count,
+    Either,
+    Number,
+    check_parameters,
+)
+from marginfold.rows import Array, column_signs, one_blas_thread
+
+DEGREES = "degrees"
+"""The penalty that is the degree-weighted scatter of the intrinsic graph."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What makes a method: the two graphs, the ridge and the length of a direction."""
+
+    intrinsic: Any
+    penalty: Any
+    ridge: float
+    scaling: str
+
+    @property
+    def graphs(self) -> list[Any]:
+        """The rules that have to be built."""
+        return [g for g in (self.intrinsic, self.penalty) if g is not None and g != DEGREES]
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether one of the graphs needs classes."""
+        return any(bool(getattr(resolve_graph(g), "uses_labels", True)) for g in self.graphs)
+
+
+class GraphEmbedding(Projection):
+    """Directions in which rows of one graph stay together and those of another move apart.
+
+    With Z the coordinates of the rows, ``N = Z'L Z`` of the intrinsic graph and ``F = Z'L'Z`` of
+    the penalty graph, the directions have the largest
+
+    ``v'Fv / v'(N + rho I)v``,    ``rho = ridge tr(N) / rank(Z)``
+
+    (002 eqs. (5) to (7) and Table 2).  PCA, discriminant analysis, locality preserving projections
+    and neighborhood preserving embedding are pairs of graphs, see the examples; with a kernel they
+    are the kernel versions.
+
+    Parameters
+    ----------
+    n_components : int or None, default=2
+        Largest number of components; None returns all that carry something.
+    intrinsic : str, graph rule or None, default="knn"
+        What should stay near: "knn", "within", "lle", "total", a rule or a sum of rules.  None is
+        the identity, as in PCA.
+    penalty : str or graph rule, default="degrees"
+        What should be far apart: "total", "between", a rule, or "degrees": the scatter of all
+        rows weighted by their degrees in the intrinsic graph, about their weighted mean (which
+        removes the trivial, constant solution).
+    kernel : str, callable, feature map or transformer, default="linear"
+        See `MMDA`.
+    ridge : float, default=1e-3
+        Relative ridge.  It matters with kernels: 1e-6 overfits.
+    scaling : {"penalty", "intrinsic", "unit"}, default="penalty"
+        Length of the directions: the mean over the rows of the penalty form or of the intrinsic
+        form (with the ridge) is 1, or ``|v| = 1``.
+    unlabeled : object, default=None
+        Rows with this label have none: graphs of classes leave them isolated.
+    reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
+        See `MMDA`.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components_, n_features)
+        Directions, in feature coordinates if the kernel is not linear.  The largest score of each
+        on the training rows is positive.
+    eigenvalues_ : array of shape (n_components_,)
+        The ratios, largest first.
+    mean_ : array of shape (n_features,)
+        Mean of the training rows (linear kernel only).
+    n_components_ : int
+        Number of components that carry something.
+    classes_ : array
+        If one of the graphs has classes.
+    feature_map_ : object
+    directions_ : array of shape (n_coordinates, n_components_)
+
+    Notes
+    -----
+    Labels are read only if a graph uses them, so that in a pipeline with a classifier an
+    unsupervised embedding stays unsupervised.
+
+    References
+    ----------
+    Yan, Xu, Zhang, Zhang, Yang, Lin: Graph Embedding and Extensions, IEEE Transactions on Pattern
+    Analysis and Machine Intelligence 29.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from marginfold import GraphEmbedding
+    >>> X, y = load_wine(return_X_y=True)
+    >>> pca = GraphEmbedding(2, intrinsic=None, penalty="total", scaling="unit")
+    >>> pca.fit_transform(scale(X)).shape
+    (178, 2)
+    >>> lda = GraphEmbedding(2, intrinsic="within", penalty="between", scaling="intrinsic")
+    >>> lda.fit(scale(X), y).n_components_
+    2
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        intrinsic: Any = "knn",
+        penalty: Any = DEGREES,
+        kernel: Any = "linear",
+        ridge: float = 1e-3,
+        scaling: str = "penalty",
+        unlabeled: Any = None,
+        reconstruct: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.intrinsic = intrinsic
+        self.penalty = penalty
+        self.kernel = kernel
+        self.ridge = ridge
+        self.scaling = scaling
+        self.unlabeled = unlabeled
+        self.reconstruct = reconstruct
+
+    def _constraints(self) -> dict[str, Constraint]:
+        return {
+            "n_components": Either(Choice(None), Count(1)),
+            "ridge": Number(0.0, inclusive=False),
+            "scaling": Choice(*SCALINGS),
+        }
+
+    def _recipe(self, c: Coordinates | None, codes: Array | None, weights: Array | None) -> Recipe:
+        """Return the method; the rows are there for a ridge that depends on them."""
+        return Recipe(self.intrinsic, self.penalty, float(self.ridge), self.scaling)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,), optional
+            Class labels, needed only by graphs of classes and ignored otherwise.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints())
+        self._check_reconstruct()
+        with atomic_fit(self):
+            codes = None
+            if self._recipe(None, None, None).uses_labels:
+                read = read_labelled(self, X, y, sample_weight, self.unlabeled)
+                X, weights, codes, self.classes_ = read.X, read.weights, read.codes, read.classes
+            else:
+                X, weights = read_rows(self, X, sample_weight)
+            c = coordinates(self.kernel, X, weights)
+            with one_blas_thread(c.Z.shape[1]):
+                recipe = self._recipe(c, codes, weights)
+                embedding = self._embed(recipe, c, codes, weights)
+                self._store(c, weights, embedding)
+                self._learn_reconstruction(X, weights)
+        return self
+
+    def _embed(self, recipe: Recipe, c: Coordinates, codes: Any, weights: Array) -> Embedding:
+        def build(graph: Any) -> Laplacian:
+            rule = resolve_graph(graph)
+            laplacian: Laplacian = rule.build(
+                c.points, codes, unlabeled=UNLABELLED, sample_weight=weights
+            )
+            return laplacian
+
+        intrinsic = None if recipe.intrinsic is None else build(recipe.intrinsic)
+        if isinstance(recipe.penalty, str) and recipe.penalty == DEGREES:
+            penalty = _degree_graph(intrinsic)
+        else:
+            penalty = build(recipe.penalty)
+        return graph_embedding(
+            penalty.scatter(c.Z),
+            None if intrinsic is None else intrinsic.scatter(c.Z),
+            c.total,
+            ridge=recipe.ridge,
+            n_components=self._wanted(c),
+            scaling=recipe.scaling,
+            size=float(weights.sum()),
+        )
+
+    def _wanted(self, c: Coordinates) -> int:
+        return c.Z.shape[1] if self.n_components is None else int(self.n_components)
+
+    def _store(self, c: Coordinates, weights: Array, embedding: Embedding) -> None:
+        found = embedding.directions.shape[1]
+        name = type(self).__name__
+        if not found:
+            raise NoDirectionError(
+                f"{name}: no direction carries anything: the penalty graph has no scatter on these "
+                "rows. All rows, or the means of all classes, may be equal."
+            )
+        if self.n_components is not None and found < self.n_components:
+            warn(
+                f"{name} found {found} of {self.n_components} components: no other direction "
+                "carries anything of what the penalty graph should keep apart.",
+                ExhaustedWarning,
+            )
+        scores = c.Z @ embedding.directions
+        signs = column_signs(scores[weights > 0])
+        self.eigenvalues_ = embedding.ratios
+        self._store_directions(c.feature_map, embedding.directions * signs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._recipe(None, None, None).uses_labels
+        return tags
+
+
+def _degree_graph(intrinsic: Laplacian | None) -> Laplacian:
+    """Return the graph whose scatter is that of all rows weighted by their degrees."""
+    if intrinsic is None or not intrinsic.degrees.any():
+        raise GraphError(
+            "penalty='degrees' needs an intrinsic graph with edges of positive weight; use "
+            "penalty='total' with this one."
+        )
+    return WithinLaplacian(
+        intrinsic.n_rows, np.zeros(intrinsic.n_rows, dtype=np.intp), intrinsic.degrees
+    )

@@ -1,0 +1,126 @@
+"""LPP and NPE: linear and kernel maps that keep neighbors together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marginfold.estimators.graph_embedding import DEGREES, GraphEmbedding, Recipe
+from marginfold.estimators.preparation import Coordinates
+from marginfold.rows import Array
+
+
+class LPP(GraphEmbedding):
+    """Locality preserving projections: neighbors stay together, linear or in a kernel's space.
+
+    `GraphEmbedding` of a neighbor graph against its degrees: the directions have the largest
+    ``v'Z_D'D Z_D v / v'(Z'LZ + rho I)v``, with Z_D the rows about their degree-weighted mean, which
+    removes the trivial solution (the inverse of 003 eq. (20)).  It is Laplacian eigenmaps
+    restricted to (kernel) linear functions, and so embeds new rows.
+
+    Parameters
+    ----------
+    n_components : int or None, default=2
+        Largest number of components.
+    graph : str or graph rule, default="knn"
+        The graph; with ``NeighborGraph(within_class=True)`` supervised.
+    kernel, ridge, reconstruct
+        See `GraphEmbedding`.
+
+    Attributes
+    ----------
+    components_, eigenvalues_, mean_, n_components_, feature_map_, directions_
+        See `GraphEmbedding`.  The degree-weighted scatter of the scores is that of as many rows
+        of degree and variance 1.
+
+    References
+    ----------
+    He, Niyogi: Locality Preserving Projections, Advances in Neural Information Processing Systems
+    16.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginfold import LPP
+    >>> X, y = load_iris(return_X_y=True)
+    >>> LPP(2).fit_transform(X).shape
+    (150, 2)
+    """
+
+    scaling = "penalty"
+    unlabeled = None
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        graph: Any = "knn",
+        kernel: Any = "linear",
+        ridge: float = 1e-3,
+        reconstruct: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.graph = graph
+        self.kernel = kernel
+        self.ridge = ridge
+        self.reconstruct = reconstruct
+
+    def _recipe(self, c: Coordinates | None, codes: Array | None, weights: Array | None) -> Recipe:
+        return Recipe(self.graph, DEGREES, float(self.ridge), self.scaling)
+
+
+class NPE(GraphEmbedding):
+    """Neighborhood preserving embedding: rows stay the same means of their neighbors.
+
+    `GraphEmbedding` of the graph of locally linear embedding against the total scatter: the
+    directions have the largest ``v'Z'Zv / v'(Z'(I - M)'(I - M)Z + rho I)v``.  It is locally linear
+    embedding restricted to (kernel) linear functions, and so embeds new rows.
+
+    Parameters
+    ----------
+    n_components : int or None, default=2
+        Largest number of components.
+    graph : str or graph rule, default="lle"
+        The graph of reconstruction weights, ``ReconstructionGraph(n_neighbors=5)`` for example.
+    kernel, ridge, reconstruct
+        See `GraphEmbedding`.
+
+    Attributes
+    ----------
+    components_, eigenvalues_, mean_, n_components_, feature_map_, directions_
+        See `GraphEmbedding`.  Scores have variance 1.
+
+    References
+    ----------
+    He, Cai, Yan, Zhang: Neighborhood Preserving Embedding, International Conference on Computer
+    Vision 2005.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginfold import NPE
+    >>> X, y = load_iris(return_X_y=True)
+    >>> Z = NPE(2).fit_transform(X)
+    >>> bool(abs((Z**2).mean(axis=0) - 1).max() < 1e-9)
+    True
+    """
+
+    scaling = "penalty"
+    unlabeled = None
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        graph: Any = "lle",
+        kernel: Any = "linear",
+        ridge: float = 1e-3,
+        reconstruct: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.graph = graph
+        self.kernel = kernel
+        self.ridge = ridge
+        self.reconstruct = reconstruct
+
+    def _recipe(self, c: Coordinates | None, codes: Array | None, weights: Array | None) -> Recipe:
+        return Recipe(self.graph, "total", float(self.ridge), self.scaling)

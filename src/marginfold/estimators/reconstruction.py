@@ -1,0 +1,189 @@
+"""From scores back to rows: what ``reconstruct=...`` of a transformer stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+import scipy.linalg
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.parameters import shown
+from marginfold.rows import Array, dense, gram
+
+RIDGE = 0.1
+"""Ridge of the learned map, in units of a kernel whose largest value is 1."""
+
+NAMES = ("linear", "kernel_ridge", "fixed_point")
+"""Reconstructions that have a name."""
+
+
+class Reconstruction(Protocol):
+    """A map from scores, shape (n, k), to rows."""
+
+    def rebuild(self, scores: Array, components: Array) -> Array:
+        """Return rows for the scores of the given components; the others are not known."""
+
+
+@dataclass(frozen=True)
+class AffineSubspace:
+    """The point of ``mean + span(directions)`` that has the given scores, the nearest to the mean.
+
+    Attributes
+    ----------
+    directions : array of shape (n_features, k)
+        In input units, not necessarily orthonormal.
+    mean : array of shape (n_features,)
+    """
+
+    directions: Array
+    mean: Array
+
+    def rebuild(self, scores: Array, components: Array) -> Array:
+        return np.asarray(least_norm(self.directions[:, components], scores) + self.mean)
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """``x = V z + delta`` of least squared error on the training rows (004 eqs. (24) to (28)).
+
+    Attributes
+    ----------
+    moments : array of shape (k + 1, k + 1)
+        ``[Z 1]'[Z 1]``; with ``products = [Z 1]'X`` any subset of components can be solved for.
+    products : array of shape (k + 1, n_features)
+    """
+
+    moments: Array
+    products: Array
+
+    @classmethod
+    def learn(cls, scores: Array, X: Any, weights: Array) -> Self:
+        """Sum up what eq. (26) needs."""
+        extended = np.column_stack([scores, np.ones(len(scores))])
+        products = np.asarray((X.T @ (extended * weights[:, None])).T)
+        return cls(moments=gram(extended, weights), products=products)
+
+    def rebuild(self, scores: Array, components: Array) -> Array:
+        chosen = np.append(components, len(self.moments) - 1)
+        # constant or repeated scores make the moments singular (errata E51): least norm
+        solution = scipy.linalg.lstsq(
+            self.moments[np.ix_(chosen, chosen)], self.products[chosen], check_finite=False
+        )[0]
+        return np.asarray(scores @ solution[:-1] + solution[-1])
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A regressor from scores to centred rows (004 eqs. (39) and (40)).
+
+    A subset of components is learned anew at each call.
+    """
+
+    regressor: Any
+    scores: Array
+    targets: Array
+    mean: Array
+    weights: Array | None
+
+    @classmethod
+    def learn(cls, regressor: Any, scores: Array, X: Any, weights: Array) -> Self:
+        """Fit a clone of the regressor on the rows that count."""
+        kept = weights > 0
+        rows = dense(X)[kept]
+        mean = weights[kept] @ rows / weights.sum()
+        uniform = bool((weights == weights[0]).all())
+        part = cls(regressor, scores[kept], rows - mean, mean, None if uniform else weights[kept])
+        return cls(part._fitted(scores[kept]), part.scores, part.targets, part.mean, part.weights)
+
+    def rebuild(self, scores: Array, components: Array) -> Array:
+        whole = len(components) == self.scores.shape[1] and (np.diff(components) == 1).all()
+        regressor = self.regressor if whole else self._fitted(self.scores[:, components])
+        rows = np.asarray(regressor.predict(scores), dtype=np.float64)
+        return rows.reshape(len(scores), -1) + self.mean
+
+    def _fitted(self, scores: Array) -> Any:
+        regressor = clone(self.regressor)
+        if self.weights is None:
+            return regressor.fit(scores, self.targets)
+        return regressor.fit(scores, self.targets, sample_weight=self.weights)
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """The pre-image of the point of the feature space that has the given scores."""
+
+    feature_map: Any
+    directions: Array
+
+    def rebuild(self, scores: Array, components: Array) -> Array:
+        U = least_norm(self.directions[:, components], scores)
+        return np.asarray(self.feature_map.preimages(U))
+
+
+def least_norm(directions: Array, scores: Array) -> Array:
+    """Return the shortest points with the given scores along the directions (columns)."""
+    if not directions.size:
+        return np.zeros((len(scores), len(directions)))
+    inner = scipy.linalg.lstsq(directions.T @ directions, scores.T, check_finite=False)[0]
+    return np.asarray((directions @ inner).T)
+
+
+def check_reconstruct(owner: str, reconstruct: Any, pairwise: bool) -> None:
+    """Refuse what is neither a name nor a regressor, and input that has no rows to return to."""
+    known = reconstruct is None or (isinstance(reconstruct, str) and reconstruct in NAMES)
+    regressor = hasattr(reconstruct, "fit") and hasattr(reconstruct, "predict")
+    if not known and (not regressor or isinstance(reconstruct, type)):
+        raise InvalidParameterError(
+            f"{owner}: reconstruct must be None, {', '.join(map(repr, NAMES))} or a regressor "
+            f"such as KernelRidge(); got {shown(reconstruct)}."
+        )
+    if pairwise and reconstruct is not None:
+        raise InvalidParameterError(
+            f"{owner}: a precomputed kernel has no rows to reconstruct; use reconstruct=None, or "
+            "the kernel by its name."
+        )
+
+
+def learn_reconstruction(
+    reconstruct: Any, feature_map: Any, directions: Array, scores: Array, X: Any, weights: Array
+) -> Reconstruction:
+    """Return the reconstruction that a parameter stands for, learned on the training rows."""
+    if not isinstance(reconstruct, str):
+        return Learned.learn(reconstruct, scores, X, weights)
+    if reconstruct == "linear":
+        return LeastSquares.learn(scores, X, weights)
+    if reconstruct == "kernel_ridge":
+        return Learned.learn(_kernel_ridge(scores, weights), scores, X, weights)
+    if getattr(feature_map, "kernel", None) != "rbf":
+        raise InvalidParameterError(
+            "reconstruct='fixed_point' needs the rbf kernel; use reconstruct='kernel_ridge' with "
+            f"{shown(feature_map)}."
+        )
+    return FixedPoint(feature_map, directions)
+
+
+def _kernel_ridge(scores: Array, weights: Array) -> KernelRidge:
+    """Return an rbf ridge regressor whose width is that of the scores."""
+    variance = float(weights @ (scores**2).sum(axis=1)) / float(weights.sum())
+    return KernelRidge(alpha=RIDGE, kernel="rbf", gamma=1.0 / variance if variance > 0 else 1.0)
+
+
+def check_components(components: Sequence[int] | None, n_components: int) -> Array:
+    """Return the indices of the chosen components, all of them for None."""
+    if components is None:
+        return np.arange(n_components)
+    chosen = np.atleast_1d(np.asarray(components))
+    whole = chosen.ndim == 1 and chosen.size and chosen.dtype.kind in "iu"
+    if not whole or chosen.min() < 0 or chosen.max() >= n_components:
+        raise InvalidInputError(
+            f"components must be numbers of components, 0 to {n_components - 1}; got "
+            f"{shown(components)}."
+        )
+    if len(np.unique(chosen)) < len(chosen):
+        raise InvalidInputError(f"components must be distinct; got {shown(components)}.")
+    return chosen

@@ -1,0 +1,194 @@
+"""SVMPCA: principal components as a least-squares support vector problem (paper 004)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from marginfold.atomic import atomic_fit
+from marginfold.eigen import leading_pairs
+from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
+from marginfold.estimators.preparation import Coordinates, coordinates, read_rows
+from marginfold.estimators.projection import Projection
+from marginfold.feature_maps import ExactKernel, resolve_feature_map
+from marginfold.parameters import Choice, Constraint, Count, Either, Flag, check_parameters
+from marginfold.rows import Array, column_signs, one_blas_thread
+
+NO_VARIANCE = 1e-13
+"""Share of the total variance below which a component has none."""
+
+CONSTRAINTS: dict[str, Constraint] = {
+    "n_components": Either(Choice(None), Count(1)),
+    "bias": Flag(),
+    "solver": Choice("auto", "primal", "dual"),
+}
+
+
+class SVMPCA(Projection):
+    """Principal and kernel principal components, as a support vector machine of one class.
+
+    The paper's problem, with scores e as errors about the target 0 (004 eqs. (15) and (30)), is
+
+    ``gamma/2 sum_k e_k^2 - 1/2 |w|^2``,    ``e_k = w'z_k + b``
+
+    Its stationary points are the eigenvectors ``Omega_c alpha = lambda alpha`` of the centred Gram
+    (kernel) matrix, with ``lambda = 1 / gamma``, ``w = sum_k alpha_k z_k`` and ``b = -w'mean``
+    (eqs. (18) to (20)); the bias is what centres.  Equivalently ``C w = lambda w`` (eq. (3)).
+
+    Parameters
+    ----------
+    n_components : int or None, default=2
+        Number of components; None keeps all that have variance.
+    kernel : str, callable, feature map or transformer, default="linear"
+        See `MMDA`.
+    bias : bool, default=True
+        Whether scores have a bias term, which centres the rows; False is the problem (5), about
+        the origin.
+    solver : {"auto", "primal", "dual"}, default="auto"
+        The eigenvectors of the covariance of the coordinates (features x features), or of the
+        Gram matrix (rows x rows).  "auto" takes the smaller one.  A kernel function has the dual
+        only; a transformer such as ``Nystroem`` has both.
+    reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
+        How `inverse_transform` and `denoise` find rows for scores.  None is the affine subspace of
+        the linear kernel; "linear" the least-squares map ``x = V z + delta`` of eqs. (23) to (28),
+        for any subset of components; "kernel_ridge" or any regressor of scikit-learn the map h of
+        eqs. (39) and (40) (the paper used a small neural network: ``MLPRegressor``);
+        "fixed_point" the pre-image under an rbf kernel.
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components_,)
+        Eigenvalues of the Gram matrix, largest first: the sum of the squared scores.
+    alphas_ : array of shape (n_samples, n_components_)
+        The paper's dual vectors, of unit norm; the sum of each is 0 with a bias.
+    scores_ : array of shape (n_samples, n_components_)
+        The scores of the training rows, ``sqrt(eigenvalues_) alphas_``.
+    explained_variance_, explained_variance_ratio_ : arrays of shape (n_components_,)
+        As in scikit-learn's PCA: ``eigenvalues_ / (n - 1)``, and as a share of the whole.
+    intercepts_ : array of shape (n_components_,)
+        The bias b of eq. (18), for directions of unit norm.
+    components_ : array of shape (n_components_, n_features)
+        Orthonormal directions, in feature coordinates if the kernel is not linear.
+    mean_ : array of shape (n_features,)
+        Mean of the training rows, 0 without bias (linear kernel only).
+    n_components_ : int
+    feature_map_ : object
+    directions_ : array of shape (n_coordinates, n_components_)
+
+    Notes
+    -----
+    Scores belong to directions of unit norm, as in scikit-learn's PCA and KernelPCA: their sum of
+    squares is lambda.  The paper's belong to ``|alpha| = 1``, so that ``|w|^2 = lambda`` and the
+    sum of squares is ``lambda^2`` (eqs. (11) and (22)): they are ``sqrt(eigenvalues_)`` times ours.
+    The largest score of each component is positive.
+
+    The "max" of (5), (15) and (30) is a stationarity condition: the quadratic is unbounded for
+    ``gamma lambda > 1``, and its other stationary points are saddles, not "local minima".
+
+    References
+    ----------
+    Suykens, Van Gestel, Vandewalle, De Moor: A Support Vector Machine Formulation to PCA Analysis
+    and its Kernel Version.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold import SVMPCA
+    >>> angle = np.linspace(0, 2 * np.pi, 60)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> noisy = circle + 0.1 * np.random.default_rng(0).normal(size=circle.shape)
+    >>> model = SVMPCA(4, kernel="rbf", reconstruct="kernel_ridge").fit(noisy)
+    >>> radius = np.linalg.norm(model.denoise(noisy), axis=1)
+    >>> bool(radius.std() < np.linalg.norm(noisy, axis=1).std())
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        kernel: Any = "linear",
+        bias: bool = True,
+        solver: str = "auto",
+        reconstruct: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.bias = bias
+        self.solver = solver
+        self.reconstruct = reconstruct
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the components.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, CONSTRAINTS)
+        self._check_reconstruct()
+        options = self._map_options()
+        with atomic_fit(self):
+            X, weights = read_rows(self, X, sample_weight)
+            c = coordinates(self.kernel, X, weights, **options)
+            with one_blas_thread(c.Z.shape[1]):
+                self._store(c, weights, *self._principal(c, weights))
+                self._learn_reconstruction(X, weights)
+        return self
+
+    def _map_options(self) -> dict[str, Any]:
+        """Return what the feature map is told: whether to centre, and how much will be used."""
+        if not isinstance(resolve_feature_map(self.kernel), ExactKernel):
+            return {"center": bool(self.bias)}
+        if self.solver == "primal":
+            raise InvalidParameterError(
+                "SVMPCA: solver='primal' needs explicit features, which the kernel does not have; "
+                "use solver='dual', or a transformer such as Nystroem as kernel."
+            )
+        return {"center": bool(self.bias), "rank": self.n_components}
+
+    def _principal(self, c: Coordinates, weights: Array) -> tuple[Array, Array]:
+        """Return eigenvalues and unit directions in coordinates, by the cheaper of two routes."""
+        n, r = c.Z.shape
+        wanted = r if self.n_components is None else min(int(self.n_components), r)
+        if self.solver == "primal" or (self.solver == "auto" and r <= n):
+            return leading_pairs(c.total, wanted)  # 004 eq. (3)
+        roots = np.sqrt(weights)[:, None]
+        rows = c.Z * roots
+        values, alphas = leading_pairs(rows @ rows.T, min(wanted, n))  # eqs. (9), (20)
+        positive = values > NO_VARIANCE * np.trace(c.total)
+        values, alphas = values[positive], alphas[:, positive]
+        return values, np.asarray(rows.T @ alphas / np.sqrt(values))  # w = sum alpha z, unit norm
+
+    def _store(self, c: Coordinates, weights: Array, values: Array, W: Array) -> None:
+        size = float(weights.sum())
+        whole = getattr(c.feature_map, "trace_", None)
+        whole = float(np.trace(c.total)) if whole is None else whole * size / (weights > 0).sum()
+        kept = values > NO_VARIANCE * whole
+        if not kept.any():
+            raise NoDirectionError(
+                "SVMPCA: all rows are equal (or zero, without bias): there is no component."
+            )
+        values, W = values[kept], W[:, kept]
+        if self.n_components is not None and len(values) < self.n_components:
+            warn(
+                f"SVMPCA found {len(values)} of {self.n_components} components: the rows do not "
+                "vary in any other direction.",
+                ExhaustedWarning,
+            )
+        W = W * column_signs((c.Z @ W)[weights > 0])
+        self._store_directions(c.feature_map, W)
+        self.eigenvalues_ = values
+        self.scores_ = c.Z @ W
+        self.alphas_ = self.scores_ / np.sqrt(values)
+        self.explained_variance_ = values / max(size - 1.0, 1.0)
+        self.explained_variance_ratio_ = values / whole
+        self.intercepts_ = np.asarray(c.feature_map.offsets(W))
