@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
-from marginfold.errors import NoDirectionError
+from marginfold.errors import ExhaustedWarning, warn
 from marginfold.estimators.preparation import coordinates, read_labelled
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.metric import RANK_RESOLUTION, rank_of
@@ -21,8 +21,8 @@ from marginfold.geometry.tasks import class_factors
 from marginfold.parameters import Choice, Constraint, Flag, Number, check_parameters
 from marginfold.rows import Array, gram, one_blas_thread
 
-PARALLEL = 1e-12
-"""A plane whose function varies by less than this share of its offset has no place in the data."""
+NOWHERE = 1e-6
+"""A plane whose function varies over the rows by less than this share of its value is not there."""
 
 EVEN = 1e-9
 """The rest lies on both sides of a plane if its mean height is below this share of the heights."""
@@ -168,20 +168,37 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         """Set the planes as unit normals and offsets, with the rest on the negative side."""
         normals = planes[:-1] if basis is None else basis @ planes[:-1]
         values = rows.H @ planes
-        norms = np.linalg.norm(normals, axis=0)
-        for code in range(rows.n_classes):
-            if np.ptp(values[:, code]) <= PARALLEL * np.abs(values[:, code]).max():
-                raise NoDirectionError(
-                    f"{type(self).__name__}: the plane of class {self.classes_.tolist()[code]!r} "
-                    "does not depend on the features: all rows are at the same distance. Check "
-                    "for constant features, or lower the ridge."
-                )
+        placed = np.ptp(values, axis=0) > NOWHERE * np.abs(values).max(axis=0)
+        norms = np.where(placed, np.linalg.norm(normals, axis=0), 1.0)
+        for code in np.flatnonzero(placed):
             norms[code] *= -_side(rows, values[:, code], normals[:, code], code)
-        self.normals_ = (normals / norms).T.copy()
+        self.normals_ = np.where(placed, normals / norms, 0.0).T.copy()
         self.offsets_ = planes[-1] / norms
+        if not placed.all():
+            self.offsets_[~placed] = self._far_away(rows, np.abs(values / norms), placed)
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.normals_.T).T.copy()
             self.intercept_ = self.offsets_ - self.coef_ @ self.feature_map_.mean_
+
+    def _far_away(self, rows: PlaneRows, distances: Array, placed: Array) -> Any:
+        """Warn of classes whose plane is nowhere near the data; return their constant distance."""
+        labels = self.classes_.tolist()
+        names = ", ".join(repr(labels[code]) for code in np.flatnonzero(~placed))
+        advice = "Try a kernel, another ridge or other costs, and look for constant features."
+        if placed.any():
+            warn(
+                f"{type(self).__name__}: no plane describes {names}: it would be infinitely far "
+                f"from all rows. Such a class is hardly ever predicted. {advice}",
+                ExhaustedWarning,
+            )
+            return float(distances[:, placed].max())
+        largest = int(np.bincount(rows.codes, rows.weights).argmax())
+        warn(
+            f"{type(self).__name__}: no class has a plane near the rows; the prediction is "
+            f"{labels[largest]!r} for every row. {advice}",
+            ExhaustedWarning,
+        )
+        return np.where(np.arange(len(labels)) == largest, 0.0, 1.0)
 
     @property
     def planes_(self) -> list[Plane]:

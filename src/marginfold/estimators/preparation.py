@@ -106,7 +106,7 @@ def read_labelled(
 
 def read_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Array]:
     """Validate rows and weights of a method that needs no labels."""
-    X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64)
+    X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
     _check_size(X)
     return X, check_weights(sample_weight, X.shape[0])
 
