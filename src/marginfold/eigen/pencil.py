@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from marginfold.eigen.leading import leading_pairs
 from marginfold.rows import Array
 
 
@@ -32,5 +33,10 @@ def pencil_pairs(A: Array, B: Array, k: int) -> tuple[Array, Array]:
     k = min(k, r)
     if k == 0:  # SciPy before 1.14 decomposes no empty matrix
         return np.zeros(0), np.zeros((r, 0))
-    values, vectors = scipy.linalg.eigh(A, B, subset_by_index=(r - k, r - 1), check_finite=False)
-    return values[::-1], vectors[:, ::-1]
+    F = scipy.linalg.cholesky(B, lower=True, check_finite=False)
+    half = scipy.linalg.solve_triangular(F, A, lower=True, check_finite=False)
+    C = scipy.linalg.solve_triangular(F, half.T, lower=True, check_finite=False)
+    values, vectors = leading_pairs(0.5 * (C + C.T), k)  # F^-1 A F^-T, with v = F^-T u
+    return values, scipy.linalg.solve_triangular(
+        F, vectors, lower=True, trans=1, check_finite=False
+    )

@@ -29,7 +29,7 @@ class LDA(GraphEmbedding):
     ----------
     n_components : int or None, default=None
         Largest number of components; None means ``n_classes - 1``.
-    shrinkage : float or "auto", default=1e-8
+    shrinkage : float or "auto", default=1e-10
         Between 0 (excluded) and 1; "auto" is the estimate of Ledoit and Wolf.
     kernel : str, callable, feature map or transformer, default="linear"
         See `MMDA`, and `KDA` for a better start with kernels.
@@ -64,7 +64,7 @@ class LDA(GraphEmbedding):
         self,
         n_components: int | None = None,
         *,
-        shrinkage: Any = 1e-8,
+        shrinkage: Any = 1e-10,
         kernel: Any = "linear",
         unlabeled: Any = None,
         reconstruct: Any = None,
