@@ -178,12 +178,15 @@ def test_rounding_of_a_large_kernel_is_no_coordinate(shift):
     assert ExactKernel("linear").fit_transform(X + shift).shape == (25, 4)
 
 
-def test_constant_rows_leave_no_coordinates():
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("n", [6, 300, 700])
+def test_constant_rows_leave_no_coordinates(n, rank):
+    """The sums that centre many equal entries are not exact."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for kernel in ("linear", "rbf", "cosine", "poly", "laplacian"):
-            Z = ExactKernel(kernel).fit_transform(np.full((6, 3), 2.5))
-            assert Z.shape == (6, 0)
+            Z = ExactKernel(kernel, rank=rank).fit_transform(np.full((n, 3), 2.5))
+            assert Z.shape == (n, 0)
 
 
 # ---------------------------------------------------------------- other kernels

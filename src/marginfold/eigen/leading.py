@@ -33,7 +33,10 @@ NEGLIGIBLE = 1e-14
 RESIDUAL = 1e-12
 """Relative to the norm of the matrix: the residual that every returned pair is verified to have."""
 
-CHECK_GROWTH = 1.1
+FIRST_BLOCKS = 8
+"""Blocks that there is space for at first."""
+
+CHECK_GROWTH = 1.15
 """Convergence is looked at again when the basis has grown by this factor."""
 
 START = 20240229
@@ -41,7 +44,7 @@ START = 20240229
 
 
 class SymmetricMap(Protocol):
-    """A symmetric matrix, or what can be multiplied like one and written out as one."""
+    """What can be multiplied like a symmetric matrix and written out as one."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,11 +53,11 @@ class SymmetricMap(Protocol):
     def __matmul__(self, V: Array, /) -> Any:
         """Return the product with a block of columns."""
 
-    def __array__(self, dtype: Any = None, copy: Any = None, /) -> Array:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         """Return all entries."""
 
 
-def leading_pairs(A: SymmetricMap, k: int) -> tuple[Array, Array]:
+def leading_pairs(A: Array | SymmetricMap, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues, largest first, and orthonormal eigenvectors.
 
     Parameters
@@ -98,11 +101,11 @@ def _dense_pairs(A: Array, k: int) -> tuple[Array, Array]:
     return values[::-1], vectors[:, ::-1]
 
 
-def _block_lanczos(A: SymmetricMap, k: int, width: int) -> tuple[Array, Array] | None:
+def _block_lanczos(A: Array | SymmetricMap, k: int, width: int) -> tuple[Array, Array] | None:
     """Return the pairs found in a growing Krylov space, None if they do not converge in time."""
     n = A.shape[0]
     start = np.random.default_rng(START).standard_normal((n, width))
-    basis = _Krylov(scipy.linalg.qr(start, mode="economic", check_finite=False)[0])
+    basis = _Krylov(np.linalg.qr(start)[0])
     while basis.size < BASIS_SHARE * n:
         basis.grow(A, to=int(CHECK_GROWTH * basis.size) + 1)
         values, mixture, residuals = basis.ritz_pairs(k)
@@ -115,46 +118,58 @@ def _block_lanczos(A: SymmetricMap, k: int, width: int) -> tuple[Array, Array] |
     return None
 
 
-def _times(A: SymmetricMap, V: Array) -> Array:
+def _times(A: Array | SymmetricMap, V: Array) -> Array:
     """Return ``A V``, as ``(V'A)'`` if A is an array: rows times a matrix are faster."""
     return np.asarray((V.T @ A).T if isinstance(A, np.ndarray) else A @ V)
 
 
 class _Krylov:
-    """Orthonormal blocks Q_1, Q_2, ... with ``A Q_j = Q_(j-1) B_(j-1)' + Q_j T_j + Q_(j+1) B_j``.
+    """Orthonormal columns V and the projection T = V'AV, block tridiagonal.
 
-    ``scale`` is the largest norm met so far, a lower bound of that of A.
+    With the newest block Q of V, ``A V = V T + N B E'``: N is the next block, B its coupling and E
+    picks the columns of Q.  ``scale`` is the largest norm met so far, a lower bound of that of A.
     """
 
     def __init__(self, block: Array) -> None:
-        self.blocks: list[Array] = []
-        self.diagonal: list[Array] = []
-        self.couplings: list[Array] = []
-        self.next = block
+        n, width = block.shape
+        self._columns = np.empty((n, FIRST_BLOCKS * width), order="F")
+        self._projection = np.zeros((FIRST_BLOCKS * width, FIRST_BLOCKS * width))
+        self._newest = slice(0, 0)
+        self._next = block
+        self._coupling = np.zeros((width, 0))
+        self.size = 0
         self.scale = 0.0
 
-    @property
-    def size(self) -> int:
-        """Number of columns whose products are known."""
-        return sum(len(T) for T in self.diagonal)
-
-    def grow(self, A: SymmetricMap, to: int) -> None:
+    def grow(self, A: Array | SymmetricMap, to: int) -> None:
         """Add blocks up to a size, fewer if the space is mapped into itself before."""
-        while self.size < to and self.next.shape[1]:
+        while self.size < to and self._next.shape[1]:
             self._multiply(A)
 
-    def _multiply(self, A: SymmetricMap) -> None:
-        """Multiply the next block and orthogonalise what comes out."""
-        Q = self.next
+    def _multiply(self, A: Array | SymmetricMap) -> None:
+        """Append the next block, multiply it and orthogonalise what comes out."""
+        before, B = self._newest, self._coupling
+        new = self._append(self._next)
+        Q = self._columns[:, new]
         product = _times(A, Q)
         T = Q.T @ product
         self.scale = max(self.scale, float(np.linalg.norm(T, 2)))
-        product -= Q @ T
-        if self.blocks:
-            product -= self.blocks[-1] @ self.couplings[-1].T
-        self.blocks.append(Q)
-        self.diagonal.append(0.5 * (T + T.T))
+        self._projection[new, before] = B
+        self._projection[new, new] = 0.5 * (T + T.T)
+        product -= Q @ T + self._columns[:, before] @ B.T
         self._couple(product)
+
+    def _append(self, block: Array) -> slice:
+        """Store a block, in twice the space if there is none left."""
+        start, end = self.size, self.size + block.shape[1]
+        if end > len(self._projection):
+            columns, projection = self._columns, self._projection
+            self._columns = np.empty((len(columns), 2 * end), order="F")
+            self._columns[:, :start] = columns[:, :start]
+            self._projection = np.zeros((2 * end, 2 * end))
+            self._projection[:start, :start] = projection[:start, :start]
+        self._columns[:, start:end] = block
+        self._newest, self.size = slice(start, end), end
+        return self._newest
 
     def _couple(self, product: Array) -> None:
         """Make the next block of a product from which the last two blocks are removed.
@@ -162,34 +177,22 @@ class _Krylov:
         What is left is orthogonal to all blocks up to the rounding of A.  That can be much of a
         direction that is small, so the orthogonalisation follows the normalisation.
         """
-        U, R = scipy.linalg.qr(product, mode="economic", check_finite=False)
-        left, sizes, right = scipy.linalg.svd(R, check_finite=False)
+        U, R = np.linalg.qr(product)
+        left, sizes, right = np.linalg.svd(R)
         kept = sizes > NEGLIGIBLE * self.scale
-        self.next, change = U[:, :0], R[:0, :0]
-        if kept.any():
-            fresh = U @ left[:, kept]
-            for Q in self.blocks:
-                fresh -= Q @ (Q.T @ fresh)
-            self.next, change = scipy.linalg.qr(fresh, mode="economic", check_finite=False)
-        self.couplings.append(change @ (sizes[kept, None] * right[kept]))
+        fresh, V = U @ left[:, kept], self._columns[:, : self.size]
+        fresh -= V @ (V.T @ fresh)
+        self._next, change = np.linalg.qr(fresh)
+        self._coupling = change @ (sizes[kept, None] * right[kept])
 
     def ritz_pairs(self, k: int) -> tuple[Array, Array, Array]:
         """Return the k largest values of the projection, their mixtures and residual norms."""
-        projection = scipy.linalg.block_diag(*self.diagonal)
-        start = 0
-        for T, B in zip(self.diagonal, self.couplings[:-1], strict=False):
-            end = start + len(T)
-            projection[end : end + len(B), start:end] = B
-            start = end
+        projection = self._projection[: self.size, : self.size]
         values, mixture = _dense_pairs(projection, k)  # reads the lower triangle only
-        last = self.couplings[-1]
-        residuals = np.linalg.norm(last @ mixture[-last.shape[1] :], axis=0)
+        residuals = np.linalg.norm(self._coupling @ mixture[self._newest], axis=0)
         return values, mixture, residuals
 
     def combine(self, mixture: Array) -> Array:
-        """Return the mixtures of the basis."""
-        parts = np.split(mixture, np.cumsum([len(T) for T in self.diagonal])[:-1])
-        total = np.zeros((len(self.blocks[0]), mixture.shape[1]), order="F")
-        for Q, part in zip(self.blocks, parts, strict=True):
-            total += Q @ part
-        return total
+        """Return mixtures of the basis, stored by columns."""
+        V = self._columns[:, : self.size]
+        return np.asarray((mixture.T @ V.T).T)

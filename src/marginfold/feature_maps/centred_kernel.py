@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from marginfold.errors import InvalidInputError
 from marginfold.rows import Array
+
+CONSTANT_MARGIN = 4.0
+"""Eigenvalues are noise up to this multiple of what centring leaves of the constant direction."""
 
 
 class CentredKernel:
@@ -35,13 +39,13 @@ class CentredKernel:
 
     def __init__(self, K: Array, share: Array, *, center: bool) -> None:
         self.K, self.share, self.center = K, share, center
+        self.peak = _largest_size(K)
         self.roots = np.sqrt(share * len(K))
         self.column_means, self.mean = np.zeros(len(K)), 0.0
         if center:
             self.column_means = share @ K
             self.mean = float(self.column_means @ share)
         self.trace = len(K) * (float(share @ np.diagonal(K)) - self.mean)
-        self.peak = max(float(K.max()), -float(K.min()))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -53,7 +57,8 @@ class CentredKernel:
         return self._without_constant((rows @ self.K) * self.roots).T
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        return self.weighted(self.centred())
+        weighted = self.weighted(self.centred())
+        return self._without_constant(self._without_constant(weighted).T)
 
     def centred(self) -> Array:
         """Return the centred kernel, K itself without centring."""
@@ -65,9 +70,31 @@ class CentredKernel:
         """Return the symmetrised centred kernel times the roots on both sides."""
         return np.asarray(self.roots[:, None] * (0.5 * (centred + centred.T)) * self.roots)
 
+    def rounding(self, weighted: Array | None = None) -> float:
+        """Return the size of eigenvalues that are only rounding errors of K or of its centring."""
+        noise = len(self.K) * float(np.finfo(float).eps) * self.peak
+        if weighted is None or not self.center:
+            return noise
+        return max(noise, CONSTANT_MARGIN * float(np.linalg.norm(weighted @ self._constant)))
+
+    @property
+    def _constant(self) -> Array:
+        """The direction u that centring removes."""
+        return np.asarray(self.roots / np.linalg.norm(self.roots))
+
     def _without_constant(self, rows: Array) -> Array:
         """Return ``rows (I - uu')``."""
         if not self.center:
             return rows
-        u = self.roots / np.linalg.norm(self.roots)
+        u = self._constant
         return rows - np.outer(rows @ u, u)
+
+
+def _largest_size(K: Array) -> float:
+    largest = np.maximum(K.max(), -K.min())
+    if not np.isfinite(largest):
+        raise InvalidInputError(
+            "The kernel of the training rows overflows or is not a number. Scale the rows, for "
+            "example with StandardScaler, or choose a smaller gamma or degree."
+        )
+    return float(largest)

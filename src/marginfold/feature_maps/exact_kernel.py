@@ -139,7 +139,13 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
         """Fit and return the coordinates of the same rows, as `transform` does."""
-        return self._fit(X, sample_weight).coordinates(X)
+        return self.fit_coordinates(X, sample_weight=sample_weight)
+
+    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
+        """Return what `fit_transform` returns, as an array; `rank` spares it a second kernel."""
+        scores = self._fit(X, sample_weight)
+        known = self.rank is not None and len(scores) == np.shape(X)[0]
+        return scores if known else self.coordinates(X)
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates of rows, shape (n_samples, rank)."""
@@ -163,7 +169,8 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return np.asarray((self.mean_kernel_ - self.column_means_) @ (self.dual_basis_ @ W))
 
-    def _fit(self, X: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, sample_weight: Any) -> Array:
+        """Fit and return the coordinates of the training rows."""
         with atomic_fit(self):
             self._check()
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
@@ -175,8 +182,7 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             kernel = CentredKernel(K, self.share_, center=self.center)
             self.column_means_, self.mean_kernel_ = kernel.column_means, kernel.mean
             self.trace_ = kernel.trace
-            self._decompose(kernel)
-        return self
+            return self._decompose(kernel)
 
     def _training_kernel(self, X: Any, kept: Array) -> Array:
         """Store the training rows and return the kernel among them."""
@@ -201,15 +207,17 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _moved(self, X: Any) -> Any:
         return dense(X) - self.origin_ if np.ndim(self.origin_) else X
 
-    def _decompose(self, kernel: CentredKernel) -> None:
+    def _decompose(self, kernel: CentredKernel) -> Array:
         """Find the coordinates; eigenvalues at the rounding error of K are no coordinates."""
         roots = kernel.roots[:, None]
         if self.rank is None:
             centred = kernel.centred()
-            S, U = scipy.linalg.eigh(kernel.weighted(centred), check_finite=False)
+            weighted = kernel.weighted(centred)
+            rounding = kernel.rounding(weighted)
+            S, U = scipy.linalg.eigh(weighted, check_finite=False)
         else:
+            rounding = kernel.rounding()
             S, U = (pairs[..., ::-1] for pairs in leading_pairs(kernel, self.rank))
-        rounding = len(roots) * np.finfo(float).eps * kernel.peak
         if S[0] < -max(INDEFINITE * float(np.abs(S).max()), rounding):
             warn(
                 f"The kernel {self.kernel!r} is not positive semi-definite (eigenvalue {S[0]:.3g} "
@@ -219,8 +227,13 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         order = np.flatnonzero(S > max(RANK_RESOLUTION * float(S[-1]), rounding))[::-1]
         self.eigenvalues_ = S[order]
         basis = roots * U[:, order] / np.sqrt(S[order])
-        scores = centred @ basis if self.rank is None else U[:, order] / roots
-        self.dual_basis_ = basis * column_signs(scores)
+        if self.rank is None:
+            scores = centred @ basis
+        else:
+            scores = U[:, order] * np.sqrt(S[order]) / roots
+        signs = column_signs(scores)
+        self.dual_basis_ = basis * signs
+        return np.asarray(scores * signs)
 
     def _times(self, X: Any, A: Array) -> Array:
         """Return the centred kernel rows times A, block by block."""

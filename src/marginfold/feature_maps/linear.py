@@ -74,6 +74,10 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 self.basis_ = _principal_axes(rows, self.mean_, weights[kept])
         return self
 
+    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
+        """Fit and return the coordinates of the same rows."""
+        return self.fit(X, sample_weight=sample_weight).coordinates(X)
+
     def transform(self, X: Any) -> Array:
         """Return the coordinates, shape (n_samples, n_features or rank)."""
         return self.coordinates(X)

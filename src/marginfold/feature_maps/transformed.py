@@ -66,6 +66,10 @@ class Transformed(TransformerMixin, BaseEstimator):
             self.mean_ = mean if self.center else np.zeros_like(mean)
         return self
 
+    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
+        """Fit and return the coordinates of the same rows."""
+        return self.fit(X, sample_weight=sample_weight).coordinates(X)
+
     def transform(self, X: Any) -> Array:
         """Return the centred coordinates."""
         return self.coordinates(X)
