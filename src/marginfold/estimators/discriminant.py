@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,6 +58,11 @@ class LDA(GraphEmbedding):
     (178, 2)
     """
 
+    CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
+        "n_components": Either(Choice(None), Count(1)),
+        "shrinkage": Either(Choice("auto"), Number(0.0, LARGEST_SHRINKAGE, inclusive=False)),
+    }
+
     scaling = "intrinsic"
 
     def __init__(
@@ -75,25 +80,15 @@ class LDA(GraphEmbedding):
         self.unlabeled = unlabeled
         self.reconstruct = reconstruct
 
-    def _constraints(self) -> dict[str, Constraint]:
-        return {
-            "n_components": Either(Choice(None), Count(1)),
-            "shrinkage": Either(Choice("auto"), Number(0.0, LARGEST_SHRINKAGE, inclusive=False)),
-        }
+    def _recipe(self) -> Recipe:
+        return Recipe("within", "between", self._ridge, self.scaling)
 
-    def _recipe(self, c: Coordinates | None, codes: Array | None, weights: Array | None) -> Recipe:
-        ridge = 1.0
-        if c is not None and codes is not None and weights is not None:
-            self.shrinkage_ = (
-                _ledoit_wolf(c, codes, weights)
-                if isinstance(self.shrinkage, str)
-                else float(self.shrinkage)
-            )
-            ridge = self.shrinkage_ / (1.0 - self.shrinkage_)
-        return Recipe("within", "between", ridge, self.scaling)
-
-    def _wanted(self, c: Coordinates) -> int:
-        return len(self.classes_) - 1 if self.n_components is None else int(self.n_components)
+    def _ridge(self, c: Coordinates, codes: Array, weights: Array) -> float:
+        """Return s / (1 - s): S_W with this ridge has the eigenvectors of the shrunk S_W."""
+        automatic = isinstance(self.shrinkage, str)
+        s = _ledoit_wolf(c, codes, weights) if automatic else float(self.shrinkage)
+        self.shrinkage_ = s
+        return s / (1.0 - s)
 
 
 class KDA(LDA):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from marginfold.estimators.preparation import Coordinates, coordinates, read_lab
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
 from marginfold.graphs import resolve_graph
-from marginfold.graphs.classes import WithinLaplacian
+from marginfold.graphs.classes import BetweenClassGraph, WithinLaplacian
 from marginfold.graphs.laplacian import Laplacian
 from marginfold.labels import UNLABELLED
 from marginfold.parameters import (
@@ -32,11 +33,14 @@ DEGREES = "degrees"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What makes a method: the two graphs, the ridge and the length of a direction."""
+    """What makes a method: the two graphs, the ridge and the length of a direction.
+
+    A ridge that depends on the rows is a function of coordinates, class codes and weights.
+    """
 
     intrinsic: Any
     penalty: Any
-    ridge: float
+    ridge: float | Callable[[Coordinates, Array, Array], float]
     scaling: str
 
     @property
@@ -125,6 +129,12 @@ class GraphEmbedding(Projection):
     2
     """
 
+    CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
+        "n_components": Either(Choice(None), Count(1)),
+        "ridge": Number(0.0, inclusive=False),
+        "scaling": Choice(*SCALINGS),
+    }
+
     def __init__(
         self,
         n_components: int | None = 2,
@@ -146,15 +156,8 @@ class GraphEmbedding(Projection):
         self.unlabeled = unlabeled
         self.reconstruct = reconstruct
 
-    def _constraints(self) -> dict[str, Constraint]:
-        return {
-            "n_components": Either(Choice(None), Count(1)),
-            "ridge": Number(0.0, inclusive=False),
-            "scaling": Choice(*SCALINGS),
-        }
-
-    def _recipe(self, c: Coordinates | None, codes: Array | None, weights: Array | None) -> Recipe:
-        """Return the method; the rows are there for a ridge that depends on them."""
+    def _recipe(self) -> Recipe:
+        """Return what makes the method."""
         return Recipe(self.intrinsic, self.penalty, float(self.ridge), self.scaling)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -172,48 +175,49 @@ class GraphEmbedding(Projection):
         -------
         self
         """
-        check_parameters(self, self._constraints())
+        check_parameters(self, self.CONSTRAINTS)
         self._check_reconstruct()
         with atomic_fit(self):
-            codes = None
-            if self._recipe(None, None, None).uses_labels:
+            recipe, codes = self._recipe(), None
+            if recipe.uses_labels:
                 read = read_labelled(self, X, y, sample_weight, self.unlabeled)
                 X, weights, codes, self.classes_ = read.X, read.weights, read.codes, read.classes
             else:
                 X, weights = read_rows(self, X, sample_weight)
             c = coordinates(self.kernel, X, weights)
             with one_blas_thread(c.Z.shape[1]):
-                recipe = self._recipe(c, codes, weights)
                 embedding = self._embed(recipe, c, codes, weights)
                 self._store(c, weights, embedding)
                 self._learn_reconstruction(X, weights)
         return self
 
     def _embed(self, recipe: Recipe, c: Coordinates, codes: Any, weights: Array) -> Embedding:
-        def build(graph: Any) -> Laplacian:
-            rule = resolve_graph(graph)
+        def build(rule: Any) -> Laplacian:
             laplacian: Laplacian = rule.build(
                 c.points, codes, unlabeled=UNLABELLED, sample_weight=weights
             )
             return laplacian
 
-        intrinsic = None if recipe.intrinsic is None else build(recipe.intrinsic)
+        near = None if recipe.intrinsic is None else build(resolve_graph(recipe.intrinsic))
+        limit = c.Z.shape[1]
         if isinstance(recipe.penalty, str) and recipe.penalty == DEGREES:
-            penalty = _degree_graph(intrinsic)
+            far = _degree_graph(near)
         else:
-            penalty = build(recipe.penalty)
+            rule = resolve_graph(recipe.penalty)
+            far = build(rule)
+            if isinstance(rule, BetweenClassGraph):
+                limit = min(limit, len(self.classes_) - 1)
+        wanted = limit if self.n_components is None else min(int(self.n_components), limit)
+        ridge = recipe.ridge
         return graph_embedding(
-            penalty.scatter(c.Z),
-            None if intrinsic is None else intrinsic.scatter(c.Z),
+            far.scatter(c.Z),
+            None if near is None else near.scatter(c.Z),
             c.total,
-            ridge=recipe.ridge,
-            n_components=self._wanted(c),
+            ridge=ridge(c, codes, weights) if callable(ridge) else ridge,
+            n_components=wanted,
             scaling=recipe.scaling,
             size=float(weights.sum()),
         )
-
-    def _wanted(self, c: Coordinates) -> int:
-        return c.Z.shape[1] if self.n_components is None else int(self.n_components)
 
     def _store(self, c: Coordinates, weights: Array, embedding: Embedding) -> None:
         found = embedding.directions.shape[1]
@@ -236,7 +240,7 @@ class GraphEmbedding(Projection):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = self._recipe(None, None, None).uses_labels
+        tags.target_tags.required = self._recipe().uses_labels
         return tags
 
 

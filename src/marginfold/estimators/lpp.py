@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from marginfold.estimators.graph_embedding import DEGREES, GraphEmbedding, Recipe
-from marginfold.estimators.preparation import Coordinates
-from marginfold.rows import Array
+from marginfold.parameters import Constraint
+
+PRESET_CONSTRAINTS = {name: GraphEmbedding.CONSTRAINTS[name] for name in ("n_components", "ridge")}
 
 
 class LPP(GraphEmbedding):
@@ -46,6 +47,8 @@ class LPP(GraphEmbedding):
     (150, 2)
     """
 
+    CONSTRAINTS: ClassVar[dict[str, Constraint]] = PRESET_CONSTRAINTS
+
     scaling = "penalty"
     unlabeled = None
 
@@ -64,7 +67,7 @@ class LPP(GraphEmbedding):
         self.ridge = ridge
         self.reconstruct = reconstruct
 
-    def _recipe(self, c: Coordinates | None, codes: Array | None, weights: Array | None) -> Recipe:
+    def _recipe(self) -> Recipe:
         return Recipe(self.graph, DEGREES, float(self.ridge), self.scaling)
 
 
@@ -104,6 +107,8 @@ class NPE(GraphEmbedding):
     True
     """
 
+    CONSTRAINTS: ClassVar[dict[str, Constraint]] = PRESET_CONSTRAINTS
+
     scaling = "penalty"
     unlabeled = None
 
@@ -122,5 +127,5 @@ class NPE(GraphEmbedding):
         self.ridge = ridge
         self.reconstruct = reconstruct
 
-    def _recipe(self, c: Coordinates | None, codes: Array | None, weights: Array | None) -> Recipe:
+    def _recipe(self) -> Recipe:
         return Recipe(self.graph, "total", float(self.ridge), self.scaling)

@@ -171,7 +171,7 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         placed = np.ptp(values, axis=0) > NOWHERE * np.abs(values).max(axis=0)
         norms = np.where(placed, np.linalg.norm(normals, axis=0), 1.0)
         for code in np.flatnonzero(placed):
-            norms[code] *= -_side(rows, values[:, code], normals[:, code], code)
+            norms[code] *= -_side(rows, values[:, code], normals[:, code], int(code))
         self.normals_ = np.where(placed, normals / norms, 0.0).T.copy()
         self.offsets_ = planes[-1] / norms
         if not placed.all():
