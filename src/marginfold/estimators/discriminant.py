@@ -29,8 +29,9 @@ class LDA(GraphEmbedding):
     ----------
     n_components : int or None, default=None
         Largest number of components; None means ``n_classes - 1``.
-    shrinkage : float or "auto", default=1e-10
-        Between 0 (excluded) and 1; "auto" is the estimate of Ledoit and Wolf.
+    shrinkage : float or "auto", default=1e-8
+        Between 0 (excluded) and 1; "auto" is the estimate of Ledoit and Wolf.  The default only
+        makes S_W definite; it is felt when features have variances many decades apart.
     kernel : str, callable, feature map or transformer, default="linear"
         See `MMDA`, and `KDA` for a better start with kernels.
     unlabeled, reconstruct
@@ -69,7 +70,7 @@ class LDA(GraphEmbedding):
         self,
         n_components: int | None = None,
         *,
-        shrinkage: Any = 1e-10,
+        shrinkage: Any = 1e-8,
         kernel: Any = "linear",
         unlabeled: Any = None,
         reconstruct: Any = None,
