@@ -1,0 +1,278 @@
+"""Planes of 003 (GEPSVM, MRGEPSVM) and of the twin SVM, written literally, for the tests.
+
+As in ``literal.py``: explicit matrices, no whitening, nothing from the library. "E31" and so on
+are the numbers of the errata of 003.
+
+Conventions
+-----------
+* A function is f(x) = F(x) c + b. Linear: F = the centred rows, c = w. Kernel: F = rows of the
+  centred kernel matrix Kc = HKH, c = u of 003 eq. (32), |w|^2 = u'Kc u.
+* Copies of a row stand for its sample weight, so nothing here has a sample weight. ``factors``
+  are class weights: they multiply the squares and hinges of rows, not the mean, not the graph.
+* One plane for each class against all other rows; classes in the order of ``np.unique(y)``.
+* ``normalize`` gives the strengths their units: delta_T = ridge tr(P) / (rank + 1) and
+  delta_M = graph_weight tr(target) / tr(M), both traces in coefficients in which T = I. The
+  target is the block of w in the matrix that M is added to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import block_diag, cholesky, eig, eigh, orth, solve_triangular
+from scipy.optimize import lsq_linear
+
+NULL = 1e-10  # relative eigenvalue of Kc below which there is no feature, as in the library
+GAP_LIMIT = 1e-9  # a reference twin SVM with a larger relative duality gap raises
+
+
+# --------------------------------------------------------------------------------------------
+# Spaces of functions
+# --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Space:
+    """Functions F c + b: values on rows, the Tikhonov form c'Tc and the norm |w|^2 = c'Nc."""
+
+    F: np.ndarray
+    F_new: np.ndarray
+    T: np.ndarray
+    N: np.ndarray
+    rank: int
+
+    def trace(self, form):
+        """Trace of a form in coefficients in which T is the identity."""
+        return np.trace(np.linalg.solve(self.T, form))
+
+
+def linear_space(X, X_new):
+    """c = w, T = N = I (003 eq. 3 and 25), rows centred at the mean of all rows."""
+    mean, eye = X.mean(axis=0), np.eye(X.shape[1])
+    return Space(X - mean, X_new - mean, eye, eye, np.linalg.matrix_rank(X - mean))
+
+
+def kernel_space(K, K_new, tikhonov):
+    """c = u (003 eq. 32); T = Kc ("rkhs", E43) or T = I ("dual", as printed).
+
+    Kc is singular. A part of u in its null space changes no value and no norm; for T = I it only
+    costs, for T = Kc it is undetermined. So u is restricted to the range of Kc for T = Kc and not
+    restricted for T = I.
+    """
+    Kc, Kc_new = centred_kernel(K, K_new)
+    B = orth(Kc, rcond=NULL)
+    rank = B.shape[1]
+    if tikhonov == "dual":
+        return Space(Kc, Kc_new, np.eye(len(K)), Kc, rank)
+    form = B.T @ Kc @ B
+    return Space(Kc @ B, Kc_new @ B, form, form, rank)
+
+
+def centred_kernel(K, K_new):
+    """Kc = HKH, and the same centring for new rows: k - mean(k) - column means + mean."""
+    n = len(K)
+    H = np.eye(n) - np.full((n, n), 1 / n)
+    return H @ K @ H, (K_new - np.full((len(K_new), n), 1 / n) @ K) @ H
+
+
+# --------------------------------------------------------------------------------------------
+# Graphs within a class
+# --------------------------------------------------------------------------------------------
+
+
+def class_laplacians(X, y, n_neighbors, width="auto"):
+    """L^(c) of the mutual neighbour graph of every class (003 section 3), as a dict.
+
+    S_ij = exp(-d^2 / width) if i and j are each other's neighbours. Copies are one node when
+    neighbours are searched, and every pair of copies is joined. "auto" is the mean squared
+    distance over the pairs (row, neighbour) of the class: its graph is one on its rows alone.
+    """
+    laplacians = {}
+    for c in np.unique(y):
+        d2, N = _search(X[y == c], n_neighbors)
+        t = width
+        if width == "auto":
+            t = d2[N].mean() if N.any() else 1.0  # a single point has no pair
+        S = np.where(N & N.T, np.exp(-d2 / t), 0.0)
+        laplacians[c] = np.diag(S.sum(axis=1)) - S  # 003 eq. (17)
+    return laplacians
+
+
+def _search(A, n_neighbors):
+    """Squared distances, and N[i, j] = the point of row j is a nearest one to that of row i."""
+    n = len(A)
+    d2 = np.array([[((a - b) ** 2).sum() for b in A] for a in A])
+    points, node = np.unique(A, axis=0, return_inverse=True)
+    node = node.ravel()
+    near = np.zeros((len(points), len(points)), dtype=bool)
+    for i, p in enumerate(points):
+        to = ((points - p) ** 2).sum(axis=1)
+        to[i] = np.inf
+        near[i, np.argsort(to, kind="stable")[: min(n_neighbors, len(points) - 1)]] = True
+    return d2, near[np.ix_(node, node)].reshape(n, n)
+
+
+# --------------------------------------------------------------------------------------------
+# Planes
+# --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Coefficients (c, b), the distances of all and of new rows, and what was optimised.
+
+    ``forms`` are the two matrices of the quotient (GEPSVM); ``value`` is the quotient or, for the
+    twin SVM, the objective.
+    """
+
+    c: np.ndarray
+    b: float
+    norm: float
+    distances: np.ndarray
+    distances_new: np.ndarray
+    value: float
+    forms: tuple[np.ndarray, np.ndarray] | None = None
+
+
+def gepsvm(space, y, *, ridge, normalize, factors=None):
+    """GEPSVM, 003 eq. (4) and (5) with E31, E32 and E33."""
+    nothing = {c: np.zeros((np.sum(y == c),) * 2) for c in np.unique(y)}
+    options = {"graph_weight": 0.0, "manifold": "denominator"}
+    return mrgepsvm(space, y, nothing, ridge=ridge, normalize=normalize, factors=factors, **options)
+
+
+def mrgepsvm(
+    space, y, laplacians, *, graph_weight, ridge, manifold, normalize, factors=None, solver="eigh"
+):
+    """MRGEPSVM, 003 eq. (25)-(28), kernel: (33)-(37), with E37 and E39-E41; one plane per class.
+
+    ``manifold="denominator"`` is printed, "numerator" preserves local distances (E35). The
+    ``solver`` "eig" takes 003 eq. (26) as it stands, smallest eigenvalue of an unsymmetric
+    problem; "eigh" its reciprocal with the definite matrix on the right.
+    """
+    planes = []
+    for own in np.unique(y):
+        P, Q = _moments(space, y == own, factors), _moments(space, y != own, factors)
+        A = space.F[y == own]
+        M = A.T @ laplacians[own] @ A  # 003 eq. (24) and (34)
+        target = Q if manifold == "denominator" else P
+        delta_T, delta_M = ridge, graph_weight
+        if normalize:
+            delta_T *= _unit_ridge(space, P)
+            delta_M *= _ratio(space.trace(target[:-1, :-1]), space.trace(M))
+        near = P + delta_T * block_diag(space.T, 1.0)
+        far, M = Q, delta_M * block_diag(M, 0.0)
+        near, far = (near, far + M) if manifold == "denominator" else (near + M, far)
+        value, z = (_largest if solver == "eigh" else _printed)(near, far)
+        planes.append(_plane(space, z, value, (near, far)))
+    return planes
+
+
+def _moments(space, rows, factors):
+    """[F e]'[F e] over the given rows (003 eq. 4 and 34 with E39)."""
+    H = np.column_stack([space.F[rows], np.ones(np.sum(rows))])
+    S = np.eye(len(H)) if factors is None else np.diag(factors[rows])
+    return H.T @ S @ H
+
+
+def _unit_ridge(space, P):
+    return (space.trace(P[:-1, :-1]) + P[-1, -1]) / (space.rank + 1)
+
+
+def _ratio(a, b):
+    return a / b if b > 0 else 0.0
+
+
+def _largest(near, far):
+    """max z'(far)z / z'(near)z."""
+    values, vectors = eigh(far, near)
+    return values[-1], vectors[:, -1]
+
+
+def _printed(near, far):
+    """003 eq. (26): near z = lambda far z, smallest lambda; returns 1 / lambda."""
+    values, vectors = eig(near, far)
+    values = np.where(np.isfinite(values), values.real, np.inf)
+    values[values <= 0] = np.inf
+    i = int(np.argmin(values))
+    return 1 / values[i], vectors[:, i].real
+
+
+def _plane(space, z, value, forms=None):
+    c, b = z[:-1], z[-1]
+    norm = np.sqrt(c @ space.N @ c)  # E38: |w|, not |w|^2
+    distances, new = (np.abs(F @ c + b) / norm for F in (space.F, space.F_new))
+    return Plane(c, b, norm, distances, new, value, forms)
+
+
+# --------------------------------------------------------------------------------------------
+# Twin SVM
+# --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TwinProblem:
+    """1/2 v'Av + sum_i C_i loss(1 + h_i'v) over the rows h_i of the other classes."""
+
+    A: np.ndarray
+    H: np.ndarray
+    C: np.ndarray
+    loss: str
+
+    def objective(self, v):
+        slack = 1 + self.H @ v
+        if self.loss == "least_squares":
+            return v @ self.A @ v / 2 + self.C @ slack**2 / 2
+        return v @ self.A @ v / 2 + self.C @ np.maximum(0, slack)
+
+
+def twin_problems(space, y, costs, *, ridge, normalize, loss="hinge", factors=None):
+    """The problem of every class; ``costs`` has one entry for each class."""
+    factors = np.ones(len(y)) if factors is None else factors
+    problems = []
+    for own, C in zip(np.unique(y), costs, strict=True):
+        rest = y != own
+        P = _moments(space, y == own, factors)
+        delta = ridge * (_unit_ridge(space, P) if normalize else 1.0)
+        H = np.column_stack([space.F[rest], np.ones(np.sum(rest))])
+        problems.append(
+            TwinProblem(P + delta * block_diag(space.T, 1.0), H, C * factors[rest], loss)
+        )
+    return problems
+
+
+def twin_svm(space, y, costs, **options):
+    """One plane per class: the dual box problem (hinge) or the normal equations."""
+    planes = []
+    for problem in twin_problems(space, y, costs, **options):
+        if problem.loss == "least_squares":
+            v = _normal_equations(problem)
+        else:
+            v = _dual_box(problem)
+        planes.append(_plane(space, v, problem.objective(v)))
+    return planes
+
+
+def _normal_equations(problem):
+    weighted = problem.H.T * problem.C
+    return -np.linalg.solve(problem.A + weighted @ problem.H, weighted.sum(axis=1))
+
+
+def _dual_box(problem):
+    """v = -A^-1 H'a with max e'a - 1/2 a'H A^-1 H'a, 0 <= a <= C.
+
+    The last column of H is e. So with A = RR' the dual is -1/2 |R^-1 H'a - R'(0, ..., 0, 1)|^2 plus
+    a constant, a least-squares problem in a box, which an active-set method solves to rounding.
+    Raises if the duality gap is not closed.
+    """
+    R = cholesky(problem.A, lower=True)
+    design = solve_triangular(R, problem.H.T, lower=True)
+    found = lsq_linear(
+        design, R[-1], bounds=(0, problem.C), method="bvls", tol=1e-15, max_iter=5000
+    )
+    a = np.clip(found.x, 0, problem.C)
+    v = -solve_triangular(R, design @ a, lower=True, trans="T")
+    primal, dual = problem.objective(v), a.sum() - v @ problem.A @ v / 2
+    assert primal - dual < GAP_LIMIT * primal, f"duality gap {primal - dual:.1e} of {primal:.1e}"
+    return v
