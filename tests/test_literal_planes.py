@@ -223,16 +223,22 @@ def kept_share(A, L, w):
     return np.trace(Y.T @ L @ Y) / np.trace(A.T @ L @ A)
 
 
-def test_only_the_numerator_keeps_local_distances():
-    """E35, on cancer. It is no law: |w| cancels in (23), and other terms choose w as well."""
-    X, y, _ = problem("cancer")
+@EVERY_PROBLEM
+def test_neither_sign_promises_to_keep_more_of_the_local_distances(name):
+    """E35's figures are those of one data set: here the numerator keeps more on one of four.
+
+    |w| cancels in (23), so a strong term does not minimise w'A'LAw / |w|^2, which is what is lost;
+    the other quadratic form chooses w as well. What does hold is in the next test.
+    """
+    X, y, _ = problem(name)
     L = lp.class_laplacians(X, y, N_NEIGHBORS, WIDTH)
     kept = {}
     for manifold in ("denominator", "numerator"):
         model = MRGEPSVC(graph_weight=10.0, manifold=manifold, graph=graph(), ridge=RIDGE)
         W = model.fit(X, y).coef_
-        kept[manifold] = np.mean([kept_share(X[y == c], L[c], W[i]) for i, c in enumerate((0, 1))])
-    assert kept["denominator"] < 0.95 < 0.99 < kept["numerator"]
+        classes = [(i, c) for i, c in enumerate(model.classes_) if L[c].any()]
+        kept[manifold] = np.mean([kept_share(X[y == c], L[c], W[i]) for i, c in classes])
+    assert (kept["numerator"] > kept["denominator"]) == (name == "cancer")
 
 
 @EVERY_PROBLEM
