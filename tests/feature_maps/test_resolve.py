@@ -20,7 +20,7 @@ from marginfold.feature_maps import (
     is_pairwise,
     resolve_feature_map,
 )
-from marginfold.feature_maps.exact_kernel import KERNELS
+from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.weights import check_weights
 
 X = np.random.default_rng(2).standard_normal((20, 3))

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
-from marginfold.errors import InvalidInputError
-from marginfold.rows import Array
+from marginfold.eigen import leading_pairs
+from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
+from marginfold.rows import Array, column_signs
+
+RANK_RESOLUTION = 1e-10
+"""Eigenvalues below this share of the largest one are cut."""
+
+INDEFINITE = 1e-6
+"""A negative eigenvalue above this share of the largest one is worth a warning."""
 
 CONSTANT_MARGIN = 4.0
 """Eigenvalues are noise up to this multiple of what centring leaves of the constant direction."""
@@ -88,6 +96,35 @@ class CentredKernel:
             return rows
         u = self._constant
         return rows - np.outer(rows @ u, u)
+
+
+def kernel_coordinates(
+    kernel: CentredKernel, rank: int | None, name: str
+) -> tuple[Array, Array, Array]:
+    """Return eigenvalues, the dual basis and the coordinates of the training rows.
+
+    Eigenvalues at the rounding error of the kernel are no coordinates, negative ones neither.
+    """
+    roots = kernel.roots[:, None]
+    if rank is None:
+        centred = kernel.centred()
+        weighted = kernel.weighted(centred)
+        rounding = kernel.rounding(weighted)
+        S, U = scipy.linalg.eigh(weighted, check_finite=False)
+    else:
+        rounding = kernel.rounding()
+        S, U = (pairs[..., ::-1] for pairs in leading_pairs(kernel, rank))
+    if S[0] < -max(INDEFINITE * float(np.abs(S).max()), rounding):
+        warn(
+            f"The kernel {name} is not positive semi-definite (eigenvalue {S[0]:.3g} "
+            f"beside {S[-1]:.3g}); its negative part is dropped.",
+            MarginfoldWarning,
+        )
+    order = np.flatnonzero(S > max(RANK_RESOLUTION * float(S[-1]), rounding))[::-1]
+    basis = roots * U[:, order] / np.sqrt(S[order])
+    scores = centred @ basis if rank is None else U[:, order] * np.sqrt(S[order]) / roots
+    signs = column_signs(scores)
+    return S[order], basis * signs, np.asarray(scores * signs)
 
 
 def _largest_size(K: Array) -> float:

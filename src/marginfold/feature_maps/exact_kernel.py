@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
-from marginfold.eigen import leading_pairs
-from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
-from marginfold.feature_maps.centred_kernel import CentredKernel
+from marginfold.feature_maps.centred_kernel import CentredKernel, kernel_coordinates
+from marginfold.feature_maps.fixed_point import as_points, fixed_points, require_preimages
+from marginfold.feature_maps.kernel_gradients import kernel_gradients, require_gradient
 from marginfold.feature_maps.kernel_values import (
     GAMMA,
-    KERNELS,
     TRANSLATION_FREE,
     KernelFunction,
+    check_kernel,
     resolve_gamma,
     square_kernel,
     symmetrised,
@@ -34,14 +34,8 @@ from marginfold.parameters import (
     check_parameters,
     shown,
 )
-from marginfold.rows import Array, column_signs, dense
+from marginfold.rows import Array, dense
 from marginfold.weights import check_weights
-
-RANK_RESOLUTION = 1e-10
-"""Eigenvalues below this share of the largest one are cut."""
-
-INDEFINITE = 1e-6
-"""A negative eigenvalue above this share of the largest one is worth a warning."""
 
 BLOCK_BYTES = 32 << 20
 """Largest kernel block that is formed when new rows are mapped."""
@@ -169,10 +163,63 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return np.asarray((self.mean_kernel_ - self.column_means_) @ (self.dual_basis_ @ W))
 
+    def jacobian(self, X: Any, W: Array) -> Array:
+        """Return the derivatives of ``project(x, W)`` at rows x, shape (rows, k, features).
+
+        There is a closed form for the kernels linear, rbf, poly, sigmoid and cosine.
+        """
+        check_is_fitted(self)
+        require_gradient(self.kernel)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        C = self._mixtures(W)
+        out = np.empty((X.shape[0], C.shape[1], X.shape[1]))
+        for block in self._blocks(X.shape[0]):
+            rows = dense(self._moved(X[block]))
+            out[block] = kernel_gradients(self._function, rows, self.training_rows_, C)
+        return out
+
+    def preimages(self, U: Any, start: Any = None) -> Array:
+        """Return input rows whose images are closest to the points with coordinates U (rbf only).
+
+        Parameters
+        ----------
+        U : array of shape (n_points, rank)
+            Coordinates, for example ``transform(X)`` or what is left of it in a subspace.
+        start : array of shape (n_points, n_features), optional
+            Where the fixed-point iteration starts; None: the training row that is closest in
+            feature space.  The result is never farther than that; it is a local optimum unless
+            the iteration reaches its limit or the start has no overlap with the point.
+        """
+        check_is_fitted(self)
+        require_preimages(self.kernel)
+        U = as_points(U, len(self.eigenvalues_))
+        if start is not None:
+            start = self._moved(validate_data(self, start, dtype=np.float64, reset=False))
+            check_consistent_length(U, start)
+        C = self._mixtures(np.eye(len(self.eigenvalues_)))
+        out = np.empty((len(U), self.n_features_in_))
+        for block in self._blocks(len(U)):
+            mixed = U[block] @ C.T + (self.share_ if self.center else 0.0)
+            nearest = self._overlaps(U[block]).argmax(axis=1)
+            first = dense(self.training_rows_[nearest]) if start is None else start[block]
+            out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
+        return out + self.origin_
+
+    def _overlaps(self, U: Array) -> Array:
+        """Return inner products of points with the images of the training rows."""
+        Z = self.dual_basis_ * self.eigenvalues_ / (len(self.share_) * self.share_)[:, None]
+        return np.asarray(U @ (Z - self.offsets(np.eye(U.shape[1]))).T + self.column_means_)
+
+    def _mixtures(self, W: Array) -> Array:
+        """Return the coefficients C with ``project(X, W) = k(X, training rows) C + constant``."""
+        A = self.dual_basis_ @ W
+        return A - np.outer(self.share_, A.sum(axis=0)) if self.center else A
+
     def _fit(self, X: Any, sample_weight: Any) -> Array:
         """Fit and return the coordinates of the training rows."""
         with atomic_fit(self):
-            self._check()
+            check_kernel(self.kernel)
+            check_parameters(self, PARAMETERS)
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
@@ -182,22 +229,22 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             kernel = CentredKernel(K, self.share_, center=self.center)
             self.column_means_, self.mean_kernel_ = kernel.column_means, kernel.mean
             self.trace_ = kernel.trace
-            return self._decompose(kernel)
+            self.eigenvalues_, self.dual_basis_, scores = kernel_coordinates(
+                kernel, self.rank, shown(self.kernel)
+            )
+        return scores
 
     def _training_kernel(self, X: Any, kept: Array) -> Array:
         """Store the training rows and return the kernel among them."""
-        leading = self.rank is not None
         if self._precomputed:
             self.training_rows_ = kept
             K = square_kernel(X)[np.ix_(kept, kept)]
-            return symmetrised(K) if leading else K
+            return K if self.rank is None else symmetrised(K)
         self.origin_ = self._choose_origin(X[kept])
         self.training_rows_ = self._moved(X[kept])
-        return (
-            self._function.symmetric(self.training_rows_)
-            if leading
-            else self._kernel_matrix(X[kept])
-        )
+        if self.rank is None:
+            return self._kernel_matrix(X[kept])
+        return self._function.symmetric(self.training_rows_)
 
     def _choose_origin(self, X: Any) -> Any:
         """Return a point among the rows: distances between remote rows would lose digits."""
@@ -206,34 +253,6 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _moved(self, X: Any) -> Any:
         return dense(X) - self.origin_ if np.ndim(self.origin_) else X
-
-    def _decompose(self, kernel: CentredKernel) -> Array:
-        """Find the coordinates; eigenvalues at the rounding error of K are no coordinates."""
-        roots = kernel.roots[:, None]
-        if self.rank is None:
-            centred = kernel.centred()
-            weighted = kernel.weighted(centred)
-            rounding = kernel.rounding(weighted)
-            S, U = scipy.linalg.eigh(weighted, check_finite=False)
-        else:
-            rounding = kernel.rounding()
-            S, U = (pairs[..., ::-1] for pairs in leading_pairs(kernel, self.rank))
-        if S[0] < -max(INDEFINITE * float(np.abs(S).max()), rounding):
-            warn(
-                f"The kernel {self.kernel!r} is not positive semi-definite (eigenvalue {S[0]:.3g} "
-                f"beside {S[-1]:.3g}); its negative part is dropped.",
-                MarginfoldWarning,
-            )
-        order = np.flatnonzero(S > max(RANK_RESOLUTION * float(S[-1]), rounding))[::-1]
-        self.eigenvalues_ = S[order]
-        basis = roots * U[:, order] / np.sqrt(S[order])
-        if self.rank is None:
-            scores = centred @ basis
-        else:
-            scores = U[:, order] * np.sqrt(S[order]) / roots
-        signs = column_signs(scores)
-        self.dual_basis_ = basis * signs
-        return np.asarray(scores * signs)
 
     def _times(self, X: Any, A: Array) -> Array:
         """Return the centred kernel rows times A, block by block."""
@@ -263,14 +282,6 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _check(self) -> None:
-        if not callable(self.kernel) and not Choice(*KERNELS).allows(self.kernel):
-            raise InvalidParameterError(
-                f"ExactKernel: kernel must be one of {', '.join(KERNELS)}, or a function of two "
-                f"matrices; got {shown(self.kernel)}."
-            )
-        check_parameters(self, PARAMETERS)
 
     @property
     def _n_features_out(self) -> int:

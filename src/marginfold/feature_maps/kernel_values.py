@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from marginfold.errors import InvalidInputError
-from marginfold.parameters import Choice, Either, Number
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.parameters import Choice, Either, Number, shown
 from marginfold.rows import Array, dense
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
@@ -61,6 +61,15 @@ class KernelFunction:
             K[start:, tile] = values.T
             K[tile, start:] = values
         return K
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise `InvalidParameterError` for what is neither a name nor a function."""
+    if not callable(kernel) and not Choice(*KERNELS).allows(kernel):
+        raise InvalidParameterError(
+            f"ExactKernel: kernel must be one of {', '.join(KERNELS)}, or a function of two "
+            f"matrices; got {shown(kernel)}."
+        )
 
 
 def symmetrised(K: Array) -> Array:

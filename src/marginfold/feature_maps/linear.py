@@ -96,6 +96,14 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(-(self.mean_ @ self.in_input_units(W)))
 
+    def jacobian(self, X: Any, W: Array) -> Array:
+        """Return the derivatives of ``project(x, W)``, shape (rows, k, features).
+
+        They are the same at every row; the array is a read-only view of one of them.
+        """
+        directions = self.in_input_units(W).T
+        return np.broadcast_to(directions, (self._validated(X).shape[0], *directions.shape))
+
     def in_input_units(self, W: Array) -> Array:
         """Return directions, given as columns in coordinates, as columns in input features."""
         return W if self.basis_ is None else self.basis_ @ W

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError
-from marginfold.parameters import Flag, check_parameters
+from marginfold.feature_maps.kernel_gradients import missing_gradient
+from marginfold.parameters import Flag, check_parameters, shown
 from marginfold.rows import Array, dense
 from marginfold.weights import check_weights
 
@@ -87,6 +88,10 @@ class Transformed(TransformerMixin, BaseEstimator):
         """Return what is added to uncentred outputs: ``project(X, W) = output W + offsets(W)``."""
         check_is_fitted(self)
         return np.asarray(-(self.mean_ @ W))
+
+    def jacobian(self, X: Any, W: Array) -> NoReturn:
+        """Raise `InvalidInputError`: the derivative of a transformer is not known."""
+        raise missing_gradient(f"The transformer {shown(self.transformer)}")
 
     def _output(self, X: Any) -> Array:
         X = X if hasattr(X, "shape") else np.asarray(X)
