@@ -268,8 +268,7 @@ def test_shrunk_lda_spans_what_scikit_learn_s_coefficients_span(name, shrinkage)
     """(1 - s) S_W + s mu I, mu = tr(S_W) / d; the lsqr solver has coefficients S_W^-1 (m_c - m)."""
     X, y, _ = problem(name)
     theirs = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage).fit(X, y)
-    rank, d = np.linalg.matrix_rank(X - X.mean(axis=0)), X.shape[1]
-    ours = LDA(shrinkage=_in_rank_units(shrinkage, rank / d)).fit(X, y)
+    ours = LDA(shrinkage=shrinkage).fit(X, y)
     spanned = (theirs.coef_ - theirs.priors_ @ theirs.coef_)[:-1].T
     assert ours.components_.shape[0] == len(ours.classes_) - 1
     assert subspace_angles(ours.components_.T, spanned).max() < KERNEL
@@ -302,17 +301,12 @@ def test_automatic_shrinkage_is_that_of_ledoit_and_wolf(name):
     assert_allclose(LDA(shrinkage="auto").fit(X, y).shrinkage_, expected, rtol=CLOSE)
 
 
-def _in_rank_units(s, share):
-    """s' with s'/(1 - s') / rank = s/(1 - s) / d: ours divides the trace by the rank."""
-    odds = s / (1 - s) * share
-    return odds / (1 + odds)
-
-
 @pytest.mark.parametrize("name", ["wine", "four", "wide"])
 @pytest.mark.parametrize("shrinkage", [1e-3, 0.5])
 def test_lda_solves_the_literal_problem(name, shrinkage):
     X, y, X_new = problem(name)
-    options = {"ridge": shrinkage / (1 - shrinkage), "scaling": "intrinsic"}
+    per_feature = np.linalg.matrix_rank(X - X.mean(axis=0)) / X.shape[1]  # mu = tr(S_W) / d
+    options = {"ridge": per_feature * shrinkage / (1 - shrinkage), "scaling": "intrinsic"}
     k = len(np.unique(y)) - 1
     expected = le.embedding(X, lit.within_graph(y), lit.between_graph(y), k, X_new, **options)
     model = LDA(shrinkage=shrinkage).fit(X, y)

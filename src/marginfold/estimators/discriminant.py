@@ -8,10 +8,11 @@ import numpy as np
 
 from marginfold.estimators.graph_embedding import GraphEmbedding, Recipe
 from marginfold.estimators.preparation import Coordinates
+from marginfold.feature_maps import is_linear
 from marginfold.geometry.metric import rank_of
 from marginfold.labels import UNLABELLED
 from marginfold.parameters import Choice, Constraint, Count, Either, Number
-from marginfold.rows import Array, gram
+from marginfold.rows import Array, dense, gram
 
 LARGEST_SHRINKAGE = 1.0 - 1e-9
 """Shrinkage of 1 would leave nothing of the within-class scatter."""
@@ -22,8 +23,9 @@ class LDA(GraphEmbedding):
 
     `GraphEmbedding` of the within-class against the between-class graph: the directions have the
     largest ``v'S_B v / v'(S_W + rho I)v``; there are at most ``n_classes - 1``.  With shrinkage s,
-    S_W is replaced by ``(1 - s) S_W + s mu I``, mu its mean eigenvalue, as in scikit-learn's
-    ``LinearDiscriminantAnalysis(solver="eigen", shrinkage=s)``.
+    S_W is replaced by ``(1 - s) S_W + s mu I``, mu its trace divided by the number of features that
+    vary (with a kernel, by the rank of the rows): the within-class covariance of scikit-learn's
+    ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage=s)``.
 
     Parameters
     ----------
@@ -86,10 +88,12 @@ class LDA(GraphEmbedding):
 
     def _ridge(self, c: Coordinates, codes: Array, weights: Array) -> float:
         """Return s / (1 - s): S_W with this ridge has the eigenvectors of the shrunk S_W."""
+        rank = max(rank_of(c.total), 1)
+        size = _n_varying(c.points[weights > 0]) if is_linear(self.kernel) else rank
         automatic = isinstance(self.shrinkage, str)
-        s = _ledoit_wolf(c, codes, weights) if automatic else float(self.shrinkage)
+        s = _ledoit_wolf(c, codes, weights, size) if automatic else float(self.shrinkage)
         self.shrinkage_ = s
-        return s / (1.0 - s)
+        return s / (1.0 - s) * rank / size
 
 
 class KDA(LDA):
@@ -143,17 +147,23 @@ class KDA(LDA):
         )
 
 
-def _ledoit_wolf(c: Coordinates, codes: Array, weights: Array) -> float:
+def _n_varying(X: Any) -> int:
+    """Return the number of features that are not constant, at least 1."""
+    low, high = (dense(bound).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
+    return max(int(np.count_nonzero(low < high)), 1)
+
+
+def _ledoit_wolf(c: Coordinates, codes: Array, weights: Array, n_dimensions: int) -> float:
     """Return the shrinkage of Ledoit and Wolf (2004) for the rows about their class means."""
     known = (codes != UNLABELLED) & (weights > 0)
     codes, weights, rows = codes[known], weights[known], c.Z[known].copy()
     for code in np.unique(codes):
         members = codes == code
         rows[members] -= weights[members] @ rows[members] / weights[members].sum()
-    n, rank = float(weights.sum()), max(rank_of(c.total), 1)
+    n = float(weights.sum())
     S = gram(rows, weights) / n
     size = float((S**2).sum())
-    delta = size - float(np.trace(S)) ** 2 / rank
+    delta = size - float(np.trace(S)) ** 2 / n_dimensions
     fourth = float(weights @ np.einsum("ij,ij->i", rows, rows) ** 2) / n
     if delta <= 0:
         return LARGEST_SHRINKAGE
