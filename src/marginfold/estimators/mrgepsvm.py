@@ -37,8 +37,9 @@ class MRGEPSVC(NearestPlane):
         The graph on the rows of each class, built class by class; None is the paper's,
         ``NeighborGraph(mode="mutual", within_class=True)``.
     manifold : {"denominator", "numerator"}, default="denominator"
-        The paper puts the graph into the denominator of its minimum, which moves neighbors
-        together when they are projected on the plane; "numerator" preserves their distances.
+        The paper puts the graph into the denominator of its minimum, which rewards neighbors that
+        differ along the normal, so that they come together on the plane; "numerator" penalises
+        that instead.  Which of them keeps more of the local distances depends on the data.
     tikhonov : {"rkhs", "dual"}, default="rkhs"
         T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
         ``w = sum_i u_i z_i`` (the least norm).
