@@ -72,11 +72,18 @@ class CentredKernel:
         """Return the centred kernel, K itself without centring."""
         if not self.center:
             return self.K
-        return self.K - self.column_means - (self.K @ self.share)[:, None] + self.mean
+        out = self.K - self.column_means
+        out -= (self.K @ self.share)[:, None]
+        out += self.mean
+        return out
 
     def weighted(self, centred: Array) -> Array:
         """Return the symmetrised centred kernel times the roots on both sides."""
-        return np.asarray(self.roots[:, None] * (0.5 * (centred + centred.T)) * self.roots)
+        out = centred + centred.T
+        out *= 0.5
+        out *= self.roots[:, None]
+        out *= self.roots
+        return out
 
     def rounding(self, weighted: Array | None = None) -> float:
         """Return the size of eigenvalues that are only rounding errors of K or of its centring."""
