@@ -74,7 +74,7 @@ PROBLEMS = make_problems()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_certificate_holds_on_the_given_PROBLEMS[name]:
+def test_the_certificate_holds_on_the_given_problem(name):
     U, costs = PROBLEMS[name]
     assert_certified(U, costs, solve_box_qp(U, costs, SOLVER))
 
