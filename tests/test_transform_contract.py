@@ -25,7 +25,26 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from marginfold import GESVC, LSVA, MMDA, WSVDA, ExactKernel, LapSVC, Linear, NeighborGraph
+from marginfold import (
+    GEPSVC,
+    GESVC,
+    KDA,
+    LDA,
+    LPP,
+    LSVA,
+    MMDA,
+    MRGEPSVC,
+    NPE,
+    SVMPCA,
+    WSVDA,
+    ExactKernel,
+    GraphEmbedding,
+    LapSVC,
+    Linear,
+    NeighborGraph,
+    ReconstructionGraph,
+    TwinSVC,
+)
 from marginfold.feature_maps import Transformed
 
 EXACT = 1e-10
@@ -48,12 +67,32 @@ KERNELS = {
     "RBFSampler": RBFSampler(gamma=0.1, n_components=15, random_state=0),
     "pipeline": make_pipeline(StandardScaler(with_mean=False), PolynomialFeatures(2)),
 }
-METHODS = {"MMDA": MMDA(3), "LSVA": LSVA(3, graph=NeighborGraph(5)), "WSVDA": WSVDA(3)}
+MARGINS = {"MMDA": MMDA(3), "LSVA": LSVA(3, graph=NeighborGraph(5)), "WSVDA": WSVDA(3)}
+EMBEDDINGS = {
+    "SVMPCA": SVMPCA(3),
+    "SVMPCA bias": SVMPCA(3, bias=False),
+    "GraphEmbedding": GraphEmbedding(3, intrinsic=NeighborGraph(5), scaling="unit"),
+    "LDA": LDA(shrinkage=1e-3),  # 1e-8 would multiply rounding errors by its inverse
+    "KDA": KDA(shrinkage="auto"),
+    "LPP": LPP(3, graph=NeighborGraph(5)),
+    "NPE": NPE(3, graph=ReconstructionGraph(5)),
+}
+METHODS = MARGINS | EMBEDDINGS
+PLANES = {
+    "GEPSVC": GEPSVC(),
+    "MRGEPSVC": MRGEPSVC(graph=NeighborGraph(5)),
+    "TwinSVC": TwinSVC(),
+}
+FEW_KERNELS = ("linear", "rbf", "precomputed", "Nystroem")
+PAIRS = [
+    *[(method, kernel) for method in MARGINS for kernel in KERNELS],
+    *[("SVMPCA", kernel) for kernel in KERNELS],
+    *[(method, kernel) for method in EMBEDDINGS if method != "SVMPCA" for kernel in FEW_KERNELS],
+]
 CASES = [
     (method, kernel, scaling)
-    for method in METHODS
-    for kernel in KERNELS
-    for scaling in ("unit", "margin")
+    for method, kernel in PAIRS
+    for scaling in (("unit", "margin") if method in MARGINS else (None,))
 ]
 MAPS = {
     "Linear": Linear(),
@@ -63,8 +102,11 @@ MAPS = {
 }
 
 each_case = pytest.mark.parametrize(("method", "kernel", "scaling"), CASES)
+each_pair = pytest.mark.parametrize(("method", "kernel"), PAIRS)
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
 each_method = pytest.mark.parametrize("method", METHODS)
+each_margin = pytest.mark.parametrize("method", MARGINS)
+each_plane = pytest.mark.parametrize("name", PLANES)
 
 
 def training_data(n=36, d=5, seed=0):
@@ -79,8 +121,9 @@ X, Y = training_data()
 NEW, _ = training_data(n=19, seed=1)
 
 
-def model_of(method, kernel="linear", scaling="unit"):
-    return clone(METHODS[method]).set_params(kernel=KERNELS[kernel], scaling=scaling)
+def model_of(method, kernel="linear", scaling=None):
+    parameters = {} if scaling is None else {"scaling": scaling}
+    return clone(METHODS[method]).set_params(kernel=KERNELS[kernel], **parameters)
 
 
 def rows_for(kernel, rows):
@@ -89,9 +132,20 @@ def rows_for(kernel, rows):
 
 
 @cache
-def fitted(method, kernel="linear", scaling="unit"):
+def fitted(method, kernel="linear", scaling=None):
     """Return one fitted model of each kind, for the tests that only look at it."""
     return model_of(method, kernel, scaling).fit(rows_for(kernel, X), Y)
+
+
+@cache
+def fitted_planes(name, kernel="linear"):
+    model = clone(PLANES[name]).set_params(kernel=KERNELS[kernel])
+    return model.fit(rows_for(kernel, X), Y)
+
+
+def n_components(method):
+    """Return how many components these three classes have."""
+    return 2 if method in ("LDA", "KDA") else 3
 
 
 def assert_close(values, expected):
@@ -106,7 +160,7 @@ def assert_close(values, expected):
 def test_fit_transform_is_fit_then_transform(method, kernel, scaling):
     rows = rows_for(kernel, X)
     together = model_of(method, kernel, scaling).fit_transform(rows, Y)
-    assert together.shape == (len(X), 3)
+    assert together.shape == (len(X), n_components(method))
     assert_close(together, fitted(method, kernel, scaling).transform(rows))
 
 
@@ -128,7 +182,8 @@ def test_an_image_does_not_depend_on_the_rows_that_come_with_it(method, kernel, 
 @each_kernel
 def test_batches_do_not_change_decision_values(kernel):
     classifier = GESVC(kernel=KERNELS[kernel], graph="within").fit(rows_for(kernel, X), Y)
-    for model in (fitted("MMDA", kernel), classifier):
+    planes = [fitted_planes(name, kernel) for name in PLANES]
+    for model in (fitted("MMDA", kernel), classifier, *planes):
         rows = rows_for(kernel, NEW)
         expected = model.decision_function(rows)
         parts = [model.decision_function(part) for part in np.array_split(rows, 6)]
@@ -171,8 +226,7 @@ def test_a_distant_origin_does_not_let_other_rows_in(kernel):
     assert_close(np.vstack(one_by_one), expected)
 
 
-@each_method
-@each_kernel
+@each_pair
 def test_threads_change_nothing(method, kernel):
     new, images = rows_for(kernel, NEW), []
     for limit in (1, 2):
@@ -183,7 +237,8 @@ def test_threads_change_nothing(method, kernel):
 
 def test_threads_change_nothing_in_products_large_enough_to_use_them():
     rows, y = training_data(700, 40)
-    for model in (LSVA(4), MMDA(2, kernel=Nystroem(n_components=120, random_state=0))):
+    nystroem = Nystroem(n_components=120, random_state=0)
+    for model in (LSVA(4), MMDA(2, kernel=nystroem), LPP(4), KDA(kernel=nystroem)):
         images = []
         for limit in (1, 2):
             with threadpool_limits(limit):
@@ -217,9 +272,14 @@ def _read_only(A):
 def test_storage_does_not_matter(kernel, storage):
     store = STORED[storage]
     rows, new = store(rows_for(kernel, X)), store(rows_for(kernel, NEW))
-    for method in METHODS if kernel in ("linear", "rbf") else ["LSVA"]:
+    some = METHODS if kernel == "linear" else [*MARGINS, "LPP"] if kernel == "rbf" else ["LSVA"]
+    for method in some:
         model = model_of(method, kernel).fit(rows, Y)
         assert_close(model.transform(new), fitted(method, kernel).transform(rows_for(kernel, NEW)))
+    for name in PLANES if kernel == "linear" else ["MRGEPSVC"]:
+        planes = clone(PLANES[name]).set_params(kernel=KERNELS[kernel]).fit(rows, Y)
+        expected = fitted_planes(name, kernel).distances(rows_for(kernel, NEW))
+        assert_close(planes.distances(new), expected)
 
 
 @each_method
@@ -245,8 +305,10 @@ def test_storage_of_the_labels_does_not_matter(method):
 # ------------------------------------------------------------------------- there and back again
 
 
-@each_method
-@pytest.mark.parametrize("scaling", ["unit", "margin"])
+@pytest.mark.parametrize(
+    ("method", "scaling"),
+    [(method, scaling) for method, kernel, scaling in CASES if kernel == "rbf"],
+)
 @pytest.mark.parametrize("shape", [(36, 5), (10, 25)])
 def test_there_and_back_is_the_orthogonal_projection(method, scaling, shape):
     rows, y = training_data(*shape)
@@ -254,14 +316,39 @@ def test_there_and_back_is_the_orthogonal_projection(method, scaling, shape):
     away = training_data(9, shape[1], seed=2)[0]
     back = model.inverse_transform(model.transform(away))
     # the nearest point of the affine span, by least squares
-    span = model.components_.T
-    coefficients = np.linalg.lstsq(span, (away - rows.mean(axis=0)).T, rcond=None)[0]
-    assert_allclose(back, rows.mean(axis=0) + (span @ coefficients).T, rtol=0, atol=EXACT)
+    span, _ = np.linalg.qr(model.components_.T)
+    centre = 0.0 if method == "SVMPCA bias" else rows.mean(axis=0)
+    coefficients = np.linalg.lstsq(span, (away - centre).T, rcond=None)[0]
+    assert_allclose(back, centre + (span @ coefficients).T, rtol=0, atol=EXACT)
     assert_allclose((away - back) @ span, 0.0, atol=EXACT)
-    assert_allclose(model.transform(back), model.transform(away), rtol=1e-9, atol=EXACT)
+    assert_close(model.transform(back), model.transform(away))
+    assert_allclose(model.denoise(away), back, rtol=0, atol=EXACT)
+    error = ((away - back) ** 2).sum(axis=1).mean()
+    assert_allclose(model.reconstruction_error(away), error, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["SVMPCA", "GraphEmbedding", "LPP", "NPE"])
+def test_with_all_directions_of_an_embedding_there_and_back_is_the_identity(method):
+    rows, _ = training_data(60, 4)
+    model = model_of(method).set_params(n_components=None).fit(rows)
+    assert model.n_components_ == 4
+    assert_allclose(model.inverse_transform(model.transform(rows)), rows, rtol=0, atol=1e-9)
+    assert model.reconstruction_error(rows) < 1e-16
 
 
 @each_method
+def test_some_components_rebuild_what_they_alone_say(method):
+    model, away = fitted(method), NEW
+    scores = model.transform(away)
+    for chosen in ([0], [1, 0], [1]):
+        back = model.denoise(away, chosen)
+        assert_allclose(model.inverse_transform(scores[:, chosen], chosen), back, atol=EXACT)
+        assert_close(model.transform(back)[:, chosen], scores[:, chosen])
+    whole = list(range(n_components(method)))
+    assert_allclose(model.denoise(away, whole), model.denoise(away), rtol=0, atol=EXACT)
+
+
+@each_margin
 @pytest.mark.parametrize("scaling", ["unit", "margin"])
 def test_with_all_components_there_and_back_is_the_identity(method, scaling):
     model = model_of(method, scaling=scaling)
@@ -304,7 +391,7 @@ def test_the_linear_kernel_gives_the_images_of_the_linear_map(method):
 @each_method
 def test_names_of_the_columns(method):
     model = model_of(method).fit(X, Y)
-    names = [f"{method.lower()}{j}" for j in range(3)]
+    names = [f"{type(model).__name__.lower()}{j}" for j in range(n_components(method))]
     assert list(model.get_feature_names_out()) == names
     expected = model.transform(NEW)
     for library in ("pandas", "polars"):
@@ -334,26 +421,51 @@ def test_as_many_names_as_components_were_found():
 # ---------------------------------------------------------------- copies, repeats, side effects
 
 
-@each_method
-@each_kernel
+@each_pair
 def test_a_pickled_model_gives_the_same_images(method, kernel):
     model, rows = fitted(method, kernel), rows_for(kernel, NEW)
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(copy.transform(rows), model.transform(rows))
-    assert copy.tasks_ == model.tasks_
+    assert vars(copy).keys() == vars(model).keys()
+    if method in MARGINS:
+        assert copy.tasks_ == model.tasks_
 
 
-@each_method
+@each_plane
 @each_kernel
+def test_a_pickled_model_has_the_same_planes(name, kernel):
+    model, rows = fitted_planes(name, kernel), rows_for(kernel, NEW)
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.distances(rows), model.distances(rows))
+    assert [str(plane) for plane in copy.planes_] == [str(plane) for plane in model.planes_]
+
+
+@each_pair
 def test_two_fits_are_equal_to_the_last_bit(method, kernel):
-    first, rows = fitted(method, kernel, "margin"), rows_for(kernel, X)
+    first = fitted(method, kernel, "margin" if method in MARGINS else None)
+    rows = rows_for(kernel, X)
     second = clone(first).fit(rows, Y[::-1]).fit(rows, Y)  # the second fit starts afresh
     assert_array_equal(second.transform(rows), first.transform(rows))
     assert_array_equal(second.components_, first.components_)
-    assert_array_equal(second.intercepts_, first.intercepts_)
+    for name in ("intercepts_", "eigenvalues_", "scores_", "explained_variance_ratio_"):
+        if hasattr(first, name):
+            assert_array_equal(getattr(second, name), getattr(first, name))
 
 
-@pytest.mark.parametrize("model", [GESVC(), GESVC(kernel="rbf"), LapSVC(kernel="poly")], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [
+        GESVC(),
+        GESVC(kernel="rbf"),
+        LapSVC(kernel="poly"),
+        GEPSVC(),
+        MRGEPSVC(kernel="rbf", tikhonov="dual"),
+        MRGEPSVC(kernel=KERNELS["Nystroem"], manifold="numerator"),
+        TwinSVC(kernel="poly"),
+        TwinSVC(kernel="rbf", loss="least_squares"),
+    ],
+    ids=str,
+)
 def test_classifiers_repeat_themselves_too(model):
     first, second = (clone(model).fit(X, Y).decision_function(NEW) for _ in range(2))
     assert_array_equal(first, second)
@@ -379,7 +491,10 @@ def test_nothing_that_is_passed_in_is_written_to(kernel, store):
     if isinstance(rows, np.ndarray):
         for array in (rows, new, y, weights):
             array.flags.writeable = False
-    for model in (METHODS["LSVA"], METHODS["WSVDA"], GESVC(graph="lle")):
+    models = [METHODS["LSVA"], METHODS["WSVDA"], GESVC(graph="lle"), PLANES["MRGEPSVC"]]
+    if kernel in ("linear", "precomputed"):
+        models += [*EMBEDDINGS.values(), PLANES["TwinSVC"]]
+    for model in models:
         model = clone(model).set_params(kernel=KERNELS[kernel])
         model.fit(rows, y, sample_weight=weights)
         (model.transform if hasattr(model, "transform") else model.predict)(new)
@@ -391,12 +506,19 @@ def test_nothing_that_is_passed_in_is_written_to(kernel, store):
 
 
 def test_images_do_not_share_memory_with_the_rows_or_the_model():
-    for kernel in ("linear", "rbf"):
-        model = MMDA(2, kernel=kernel).fit(X, Y)
-        before = model.transform(NEW)
-        model.transform(NEW)[:] = 0.0
-        model.components_[:] = 0.0  # a view of what transform uses would spoil it
-        assert_array_equal(model.transform(NEW), before)
+    for method in METHODS:
+        for kernel in ("linear", "rbf"):
+            model = model_of(method, kernel).fit(X, Y)
+            before = model.transform(NEW)
+            model.transform(NEW)[:] = 0.0
+            model.components_[:] = 0.0  # a view of what transform uses would spoil it
+            assert_array_equal(model.transform(NEW), before)
+    for name in PLANES:
+        model = clone(PLANES[name]).fit(X, Y)
+        before = model.distances(NEW)
+        model.coef_[:] = 0.0
+        model.intercept_[:] = 0.0
+        assert_array_equal(model.distances(NEW), before)
 
 
 def test_fit_does_not_change_parameters():
@@ -411,7 +533,10 @@ def test_fit_does_not_change_parameters():
 @each_method
 def test_before_fit(method):
     model = model_of(method)
-    for call in (model.transform, model.inverse_transform, model.decision_function):
+    calls = [model.transform, model.inverse_transform, model.denoise, model.loadings]
+    if method in MARGINS:
+        calls.append(model.decision_function)
+    for call in calls:
         with pytest.raises(NotFittedError):
             call(X)
 
@@ -421,5 +546,5 @@ def test_another_number_of_columns_is_refused(method):
     model = model_of(method).fit(X, Y)
     with pytest.raises(ValueError, match="4 features"):
         model.transform(X[:, :4])
-    with pytest.raises(ValueError, match="2 columns"):
-        model.inverse_transform(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match="4 columns"):
+        model.inverse_transform(np.zeros((4, 4)))
