@@ -114,8 +114,7 @@ def read_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Array]:
 def coordinates(kernel: Any, X: Any, weights: Array, **options: Any) -> Coordinates:
     """Fit the feature map of a kernel, with the given options, and apply it."""
     feature_map = resolve_feature_map(kernel).set_params(**options)
-    feature_map.fit(X, sample_weight=weights)
-    Z = feature_map.coordinates(X)
+    Z = feature_map.fit_coordinates(X, sample_weight=weights)
     points = _kernel_points(X, Z) if is_pairwise(kernel) else X
     return Coordinates(feature_map, Z, gram(Z, weights), points)
 

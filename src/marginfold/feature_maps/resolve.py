@@ -23,7 +23,7 @@ def resolve_feature_map(kernel: Any) -> Any:
         if kernel in KERNELS:
             return ExactKernel(kernel)
     elif hasattr(kernel, "fit") and hasattr(kernel, "transform") and not isinstance(kernel, type):
-        return clone(kernel) if hasattr(kernel, "coordinates") else Transformed(kernel)
+        return clone(kernel) if hasattr(kernel, "fit_coordinates") else Transformed(kernel)
     elif callable(kernel) and not isinstance(kernel, type):
         return ExactKernel(kernel)
     raise InvalidParameterError(
