@@ -1,0 +1,63 @@
+"""What the documents show runs as it stands, and what they name exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import marginfold
+
+ROOT = Path(__file__).parents[1]
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TEST_NAME = re.compile(r"`(test_\w+)`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/guide.md"])
+def test_code_runs_from_top_to_bottom_in_one_namespace(
+    document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in python_blocks(document):
+        exec(compile(block, str(ROOT / document), "exec"), namespace)
+
+
+def python_blocks(document: str) -> list[str]:
+    """The Python blocks, each pushed down to its own line so that a traceback names that line."""
+    text = read(document)
+    blocks = [
+        "\n" * text.count("\n", 0, match.start(1)) + match.group(1)
+        for match in PYTHON_BLOCK.finditer(text)
+    ]
+    assert blocks, f"{document} has no ```python block: show how the package is used"
+    return blocks
+
+
+def test_the_guide_has_a_place_for_every_public_name() -> None:
+    words = set(re.findall(r"\w+", read("docs/guide.md")))
+    assert sorted(set(marginfold.__all__) - {"__version__"} - words) == []
+
+
+def test_tests_that_the_errata_name_exist() -> None:
+    named = set(TEST_NAME.findall(read("docs/errata.md")))
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    defined = {name for source in sources for name in re.findall(r"def (test_\w+)", source)}
+    assert named
+    assert sorted(named - defined) == []
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", "docs/errata.md", "docs/guide.md", "docs/notation.md"]
+)
+def test_links_between_documents_lead_somewhere(document: str) -> None:
+    folder = (ROOT / document).parent
+    assert [link for link in LINK.findall(read(document)) if not (folder / link).exists()] == []
+
+
+def read(document: str) -> str:
+    path = ROOT / document
+    assert path.is_file(), f"{document} is missing: expected it at {path}"
+    return path.read_text(encoding="utf-8")
