@@ -2,5 +2,6 @@
 
 from marginfold.eigen.leading import leading_pairs
 from marginfold.eigen.pencil import pencil_pairs
+from marginfold.eigen.sparse import smallest_pairs
 
-__all__ = ["leading_pairs", "pencil_pairs"]
+__all__ = ["leading_pairs", "pencil_pairs", "smallest_pairs"]

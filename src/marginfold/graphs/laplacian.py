@@ -8,7 +8,7 @@ dense n x n array. The class-structured kinds live in ``classes``, the factored 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.errors import GraphError
+from marginfold.graphs.node_graph import Link, NodeGraph
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -97,6 +98,19 @@ class Laplacian(ABC):
         """Edge weights that are too small to have an effect."""
         return 0
 
+    @property
+    def link(self) -> Link | None:
+        """How rows outside of the graph are joined to its nodes; None if no rule says that."""
+        return None
+
+    def on_nodes(self) -> NodeGraph:
+        """Return L as a sparse matrix, if the graph has one."""
+        raise GraphError(
+            f"{type(self).__name__} has no sparse matrix: it joins whole classes. Use "
+            "NeighborGraph(), ReconstructionGraph() or PrecomputedGraph(), a multiple of one of "
+            "them, or a sum of them."
+        )
+
     @abstractmethod
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         """Z'LZ, symmetric up to rounding."""
@@ -136,11 +150,15 @@ class EdgeLaplacian(Laplacian):
 
     Rows that are no node have zero rows in L. For copies of a node this is the same quadratic
     form as spreading the weight over the copies, because copies have equal coordinates.
+    ``members`` is the node of each row; None means that only the rows that stand for a node have
+    one.
     """
 
     adjacency: sp.csr_array
     rows: IntArray
     underflowed: int = 0
+    members: IntArray | None = None
+    joint: Link | None = None
 
     @property
     def degrees(self) -> FloatArray:
@@ -166,11 +184,23 @@ class EdgeLaplacian(Laplacian):
     def n_underflowed(self) -> int:
         return self.underflowed
 
+    @property
+    def link(self) -> Link | None:
+        return self.joint
+
+    def on_nodes(self) -> NodeGraph:
+        degrees = self.adjacency.sum(axis=1)
+        L = sp.csr_array(sp.diags_array(degrees) - self.adjacency)
+        if self.members is not None:
+            return NodeGraph(L, degrees, self.rows, self.members)
+        members = np.full(self.n_rows, ABSENT, dtype=np.intp)
+        members[self.rows] = np.arange(len(self.rows))
+        return NodeGraph(L, degrees, self.rows, members)
+
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         points = Z[self.rows]
         points -= points.mean(axis=0)  # L1 = 0: free, and an offset would cost digits
-        L = sp.diags_array(self.adjacency.sum(axis=1)) - self.adjacency
-        return np.asarray(points.T @ (L @ points))
+        return np.asarray(points.T @ (self.on_nodes().L @ points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +242,19 @@ class SumLaplacian(Laplacian):
     def n_underflowed(self) -> int:
         return self.first.n_underflowed + self.second.n_underflowed
 
+    def on_nodes(self) -> NodeGraph:
+        a, b = self.first.on_nodes(), self.second.on_nodes()
+        order, place = np.argsort(b.rows), np.argsort(np.argsort(a.rows))
+        if not np.array_equal(np.sort(a.rows), b.rows[order]):
+            raise GraphError(
+                "A sum of graphs has a sparse matrix only if all of them have the same nodes; got "
+                f"graphs on {len(a.rows)} and {len(b.rows)} nodes. Rows with the same numbers "
+                "need the same label, and merge_duplicates the same value, in all of them."
+            )
+        same = order[place]  # the node of b for each node of a
+        L = sp.csr_array(a.L + b.L[same][:, same])
+        return NodeGraph(L, a.degrees + b.degrees[same], a.rows, a.members)
+
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         return self.first.scatter(Z) + self.second.scatter(Z)
 
@@ -243,6 +286,14 @@ class ScaledLaplacian(Laplacian):
     @property
     def n_underflowed(self) -> int:
         return self.graph.n_underflowed
+
+    @property
+    def link(self) -> Link | None:
+        return self.graph.link
+
+    def on_nodes(self) -> NodeGraph:
+        nodes = self.graph.on_nodes()
+        return replace(nodes, L=self.factor * nodes.L, degrees=self.factor * nodes.degrees)
 
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         return self.factor * self.graph.scatter(Z)

@@ -1,36 +1,29 @@
-"""Nearest-neighbor graphs, and the search for neighbors among distinct rows."""
+"""Nearest-neighbor graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.neighbors import NearestNeighbors
 
 from marginfold.errors import GraphUnderflowWarning, warn
 from marginfold.graphs.laplacian import ABSENT, EdgeLaplacian, FloatArray, IntArray, Laplacian
+from marginfold.graphs.node_graph import Link, row_weights
 from marginfold.graphs.rule import GraphRule, graph_name, read_codes, read_rows
+from marginfold.graphs.search import Nodes, distinct_rows, nearest, nearest_points
 from marginfold.parameters import Choice, Constraint, Count, Either, Flag, Number, check_parameters
-
-TREE_MAX_COLUMNS = 8
-"""Up to this many columns a k-d tree is faster than all distances, even on round clouds."""
-
-SPARE_CANDIDATES = 4
-"""Neighbors searched beyond k, so that exact distances decide among the last ones."""
-
-CHUNK_ENTRIES = 2**21
-"""Numbers held at once while distances are computed in chunks (16 MB)."""
 
 UNDERFLOW = float(np.finfo(np.float64).eps)
 """A heat weight below this has no effect beside weights near 1."""
 
 UNDERFLOW_SHARE = 0.5
 """Warn when more than this share of the heat weights have underflowed."""
+
+LARGEST_GAIN = 2.0
+"""A coordinate of a new row is at most this many times the mean over its neighbors."""
 
 CONSTRAINTS: dict[str, Constraint] = {
     "n_neighbors": Count(1),
@@ -118,42 +111,50 @@ class NeighborGraph(GraphRule):
             if self.within_class
             else np.zeros(len(weights), dtype=np.intp)
         )
-        rows, mass, i, j, squared = self._neighbors(X, weights, codes)
-        width = self._width(mass[i] * mass[j], squared)
-        i, j, squared = _undirected(i, j, squared, len(rows), mutual=self.mode == "mutual")
+        nodes, i, j, squared = self._neighbors(X, weights, codes)
+        width = self._width(nodes.mass[i] * nodes.mass[j], squared)
+        link = HeatLink(int(self.n_neighbors), nodes.mass, width)
+        n = len(nodes.rows)
+        i, j, squared = _undirected(i, j, squared, n, mutual=self.mode == "mutual")
         W, underflowed = self._edge_weights(squared, width)
-        W *= mass[i] * mass[j]
+        W *= nodes.mass[i] * nodes.mass[j]
         adjacency = sp.coo_array(
             (np.concatenate([W, W]), (np.concatenate([i, j]), np.concatenate([j, i]))),
-            shape=(len(rows), len(rows)),
+            shape=(n, n),
         ).tocsr()
-        return EdgeLaplacian(len(weights), adjacency, rows, underflowed)
+        return EdgeLaplacian(len(weights), adjacency, nodes.rows, underflowed, nodes.members, link)
 
     def _neighbors(
         self, X: Any, weights: FloatArray, codes: IntArray
-    ) -> tuple[IntArray, FloatArray, IntArray, IntArray, FloatArray]:
-        """Nodes (row, mass) and their directed neighbor pairs (i, j, squared distance)."""
+    ) -> tuple[Nodes, IntArray, IntArray, FloatArray]:
+        """Nodes and their directed neighbor pairs (i, j, squared distance)."""
         parts, n_nodes = [], 0
+        members = np.full(len(weights), ABSENT, dtype=np.intp)
         for code in np.unique(codes):
             nodes = distinct_rows(X, np.where(codes == code, weights, 0.0), self.merge_duplicates)
             k = 0 if code == ABSENT else self.n_neighbors
-            indices, squared = nearest(nodes.points, k)
+            indices, squared = nearest(X[nodes.rows], k)
             i = np.repeat(np.arange(len(nodes.rows)), indices.shape[1])
             parts.append(
                 (nodes.rows, nodes.mass, n_nodes + i, n_nodes + indices.ravel(), squared.ravel())
             )
+            present = nodes.members != ABSENT
+            members[present] = n_nodes + nodes.members[present]
             n_nodes += len(nodes.rows)
         rows, mass, i, j, squared = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return rows, mass, i, j, squared
+        return Nodes(rows, mass, members), i, j, squared
 
     def _width(self, mass: FloatArray, squared: FloatArray) -> float:
+        """Width of the heat kernel, 0 for weights that do not depend on the distance."""
+        if self.weights == "binary":
+            return 0.0
         if not isinstance(self.width, str):
             return float(self.width)
         return float(np.average(squared, weights=mass)) if squared.size else 0.0
 
     def _edge_weights(self, squared: FloatArray, width: float) -> tuple[FloatArray, int]:
         """Edge weights before masses, and how many of them underflowed."""
-        if self.weights == "binary" or width == 0:  # 0: all squared distances underflowed
+        if width == 0:  # also if all squared distances underflowed
             return np.ones_like(squared), 0
         W = np.exp(-squared / width)
         n_underflowed = int(np.count_nonzero(W < UNDERFLOW))
@@ -168,81 +169,30 @@ class NeighborGraph(GraphRule):
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
-    """Rows that take part: their first row, their summed weight, their coordinates."""
+class HeatLink(Link):
+    """A new row is joined to its nearest nodes, whatever their class, with the width of the graph.
 
-    rows: IntArray
-    mass: FloatArray
-    points: Any
-
-
-def distinct_rows(X: Any, weights: FloatArray, merge: bool = True) -> Nodes:
-    """Merge equal rows of positive weight; nodes come in an order that only content decides."""
-    present = np.flatnonzero(weights)
-    points = X[present]
-    if not merge:
-        return Nodes(present, weights[present], points)
-    keys = _sparse_keys(points) if sp.issparse(points) else _dense_keys(points)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    mass = np.zeros(len(first))
-    np.add.at(mass, inverse, weights[present])
-    return Nodes(present[first], mass, points[first])
-
-
-def nearest(points: Any, n_neighbors: int) -> tuple[IntArray, FloatArray]:
-    """Nearest other points, nearest first, and their squared distances; both of shape (n, k).
-
-    k is ``n_neighbors``, or the number of other points if that is less. Equal distances are
-    ordered by index.
+    An eigenvector of L y = lambda D y is ``y_i = sum_j W_ij y_j / (d_i (1 - lambda))``, which is
+    carried over to new rows.  One with lambda near 1 alternates between neighbors, so that the
+    mean over them says next to nothing: it is not amplified more than `LARGEST_GAIN` times.
     """
-    n = points.shape[0]
-    k = min(n_neighbors, n - 1)
-    if k < 1:
-        return np.empty((n, 0), dtype=np.intp), np.empty((n, 0))
-    candidates = _candidates(points, min(k + 1 + SPARE_CANDIDATES, n))
-    own = np.arange(n)[:, None]
-    i = np.broadcast_to(own, candidates.shape).ravel()
-    squared = squared_distances(points, i, candidates.ravel()).reshape(candidates.shape)
-    squared[candidates == own] = np.inf
-    order = np.lexsort((candidates, squared))[:, :k]
-    return np.take_along_axis(candidates, order, 1), np.take_along_axis(squared, order, 1)
 
+    mass: FloatArray
+    width: float
 
-def squared_distances(points: Any, i: IntArray, j: IntArray) -> FloatArray:
-    """||x_i - x_j||^2 for the given pairs, from the differences (no cancellation)."""
-    squared = np.empty(len(i))
-    for part in chunks(len(i), entries_per_row(points)):
-        difference = points[i[part]] - points[j[part]]
-        if sp.issparse(difference):
-            squared[part] = difference.power(2).sum(axis=1)
-        else:
-            squared[part] = np.einsum("ij,ij->i", difference, difference)
-    return squared
+    def weights(self, points: Any, X: Any) -> sp.csr_array:
+        indices, squared = nearest_points(points, X, self.n_neighbors)
+        W = self.mass[indices]
+        if self.width:
+            with np.errstate(over="ignore"):  # an infinite distance, in widths, has weight 0
+                W *= np.exp((squared[:, :1] - squared) / self.width)  # far away: the nearest counts
+        return row_weights(indices, W, len(self.mass))
 
+    def gain(self, eigenvalues: FloatArray) -> FloatArray:
+        return 1.0 / np.maximum(1.0 - eigenvalues, 1.0 / LARGEST_GAIN)
 
-def chunks(n: int, entries: int) -> Iterator[slice]:
-    """Cut n items of so many entries each into slices of about ``CHUNK_ENTRIES``."""
-    step = max(1, CHUNK_ENTRIES // entries)
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
-
-
-def entries_per_row(points: Any) -> int:
-    """Numbers stored for one row (an average if sparse), at least 1."""
-    return max(1, int(points.size // points.shape[0]))
-
-
-def _candidates(points: Any, count: int) -> IntArray:
-    """The nearest points of each point, itself among them if there is room."""
-    n, d = points.shape
-    if sp.issparse(points):
-        search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(points)
-        parts = [search.kneighbors(points[c], return_distance=False) for c in chunks(n, n)]
-        return np.concatenate(parts)
-    tree = d <= TREE_MAX_COLUMNS
-    # all distances at once lose digits to an offset that the columns share
-    points = points if tree else points - points.mean(axis=0)
-    search = NearestNeighbors(n_neighbors=count, algorithm="kd_tree" if tree else "brute")
-    return np.asarray(search.fit(points).kneighbors(points, return_distance=False))
+    def restricted(self, nodes: IntArray) -> Self:
+        return replace(self, mass=self.mass[nodes])
 
 
 def _undirected(
@@ -254,18 +204,3 @@ def _undirected(
     keep = count == 2 if mutual else slice(None)
     i, j = np.divmod(pair[keep], n_nodes)
     return i, j, squared[first[keep]]
-
-
-def _dense_keys(points: FloatArray) -> Any:
-    """One byte string for each row; -0.0 counts as 0.0."""
-    points = np.ascontiguousarray(points + 0.0)
-    return points.view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
-
-
-def _sparse_keys(points: Any) -> Any:
-    """One byte string for each row of a canonical CSR matrix."""
-    indptr, indices, data = points.indptr, points.indices, points.data
-    keys = np.empty(points.shape[0], dtype=object)
-    for row, (a, b) in enumerate(pairwise(indptr)):
-        keys[row] = indices[a:b].tobytes() + data[a:b].tobytes()
-    return keys

@@ -11,8 +11,15 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
-from marginfold.graphs.neighbors import chunks, distinct_rows, entries_per_row, nearest
+from marginfold.graphs.node_graph import Link, NodeGraph, row_weights
 from marginfold.graphs.rule import GraphRule, read_rows
+from marginfold.graphs.search import (
+    chunks,
+    distinct_rows,
+    entries_per_row,
+    nearest,
+    nearest_points,
+)
 from marginfold.parameters import Count, Number, check_parameters
 
 
@@ -59,14 +66,15 @@ class ReconstructionGraph(GraphRule):
         check_parameters(self, {"n_neighbors": Count(1), "reg": Number(0.0, inclusive=False)})
         X, weights = read_rows(self, X, y, sample_weight)
         nodes = distinct_rows(X, weights)
-        indices, _ = nearest(nodes.points, self.n_neighbors)
+        points = X[nodes.rows]
+        indices, _ = nearest(points, self.n_neighbors)
         n, k = indices.shape
         if k == 0:
             M = sp.eye_array(n, format="csr")
         else:
-            values = _barycentric(nodes.points, indices, float(self.reg)).ravel()
-            M = sp.csr_array((values, indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-        return FactoredLaplacian(len(weights), M, nodes.mass, nodes.rows)
+            M = row_weights(indices, _barycentric(points, points, indices, float(self.reg)), n)
+        link = BarycentricLink(int(self.n_neighbors), float(self.reg))
+        return FactoredLaplacian(len(weights), M, nodes.mass, nodes.rows, nodes.members, link)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +87,8 @@ class FactoredLaplacian(Laplacian):
     M: sp.csr_array
     mass: FloatArray
     rows: IntArray
+    members: IntArray
+    joint: Link
 
     @property
     def degrees(self) -> FloatArray:
@@ -102,6 +112,26 @@ class FactoredLaplacian(Laplacian):
     def weight_range(self) -> tuple[float, float]:
         return value_range(self.M.data if self.n_edges else np.empty(0))
 
+    @property
+    def n_closed(self) -> int:
+        """Groups of nodes that are rebuilt from each other alone: L has as many zero vectors.
+
+        There can be more of them than components: nodes between two groups may be rebuilt from
+        both without being used by any.
+        """
+        n_groups, group = connected_components(self.M, directed=True, connection="strong")
+        i, j = self.M.nonzero()
+        leaving = np.unique(group[i[group[i] != group[j]]])
+        return int(n_groups - leaving.size)
+
+    @property
+    def link(self) -> Link:
+        return self.joint
+
+    def on_nodes(self) -> NodeGraph:
+        F = sp.diags_array(np.sqrt(self.mass)) @ (sp.eye_array(len(self.rows)) - self.M)
+        return NodeGraph(sp.csr_array(F.T @ F), self.mass, self.rows, self.members)
+
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         points = Z[self.rows]
         points -= self.M @ points
@@ -109,24 +139,37 @@ class FactoredLaplacian(Laplacian):
         return points.T @ points
 
 
-def _barycentric(points: Any, indices: IntArray, reg: float) -> FloatArray:
-    """Weights of sum 1 that rebuild each point from its neighbors, shape (n, k)."""
+@dataclass(frozen=True, eq=False)
+class BarycentricLink(Link):
+    """A new row is rebuilt from its nearest nodes, as the nodes are from each other."""
+
+    reg: float
+
+    def weights(self, points: Any, X: Any) -> sp.csr_array:
+        indices, _ = nearest_points(points, X, self.n_neighbors)
+        return row_weights(indices, _barycentric(points, X, indices, self.reg), points.shape[0])
+
+    def gain(self, eigenvalues: FloatArray) -> FloatArray:
+        return np.ones_like(eigenvalues)
+
+
+def _barycentric(points: Any, X: Any, indices: IntArray, reg: float) -> FloatArray:
+    """Weights that best rebuild each row of X from its neighbors, up to scale, shape (n, k)."""
     n, k = indices.shape
     weights = np.empty((n, k))
     ridge = reg * np.eye(k)
     for part in chunks(n, k * k * entries_per_row(points)):
-        gram = _local_gram(points, np.arange(n)[part], indices[part])
+        gram = _local_gram(points, X[part], indices[part])
         trace = np.trace(gram, axis1=1, axis2=2)[:, None, None]
         gram /= np.where(trace > 0, trace, 1.0)
         weights[part] = np.linalg.solve(gram + ridge, np.ones((len(gram), k, 1)))[:, :, 0]
-    weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
 
-def _local_gram(points: Any, own: IntArray, indices: IntArray) -> FloatArray:
-    """Inner products of the differences to the neighbors, shape (len(own), k, k)."""
+def _local_gram(points: Any, X: Any, indices: IntArray) -> FloatArray:
+    """Inner products of the differences to the neighbors, shape (len(X), k, k)."""
     n, k = indices.shape
-    difference = points[indices.ravel()] - points[np.repeat(own, k)]
+    difference = points[indices.ravel()] - X[np.repeat(np.arange(n), k)]
     if not sp.issparse(difference):
         difference = difference.reshape(n, k, -1)
         return np.asarray(difference @ difference.transpose(0, 2, 1))
