@@ -38,7 +38,7 @@ install: $(READY) ## make .venv with the locked dependencies and the package in 
 demo: $(READY) ## run examples/demo.py
 	@$(BIN)/python examples/demo.py
 
-test: check ## check, then all tests, docstring examples and the README's code
+test: check ## check, then all tests, docstring examples and the documents' code
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 check: $(READY) ## lint, format, types and the order of imports

@@ -10,7 +10,8 @@ Conventions
 * Copies of a row stand for its sample weight, so nothing here has a sample weight. ``factors``
   are class weights: they multiply the squares and hinges of rows, not the mean, not the graph.
 * One plane for each class against all other rows; classes in the order of ``np.unique(y)``.
-* ``normalize`` gives the strengths their units: delta_T = ridge tr(P) / (rank + 1) and
+* ``normalize`` divides the values of F by the root of their mean square (in coefficients in which
+  T = I) and gives the strengths their units: delta_T = ridge tr(P) / (rank + 1) and
   delta_M = graph_weight tr(target) / tr(M), both traces in coefficients in which T = I. The
   target is the block of w in the matrix that M is added to.
 """
@@ -45,6 +46,13 @@ class Space:
     def trace(self, form):
         """Trace of a form in coefficients in which T is the identity."""
         return np.trace(np.linalg.solve(self.T, form))
+
+    def in_units(self, factors=None):
+        """Functions F c / unit + b, unit^2 = the mean square of the rows where T = I."""
+        s = np.ones(len(self.F)) if factors is None else factors
+        square = self.trace(self.F.T @ np.diag(s) @ self.F) / s.sum()
+        unit = np.sqrt(square)
+        return Space(self.F / unit, self.F_new / unit, self.T, self.N / square, self.rank)
 
 
 def linear_space(X, X_new):
@@ -152,6 +160,7 @@ def mrgepsvm(
     problem; "eigh" its reciprocal with the definite matrix on the right.
     """
     planes = []
+    space = space.in_units(factors) if normalize else space
     for own in np.unique(y):
         P, Q = _moments(space, y == own, factors), _moments(space, y != own, factors)
         A = space.F[y == own]
@@ -230,6 +239,7 @@ class TwinProblem:
 def twin_problems(space, y, costs, *, ridge, normalize, loss="hinge", factors=None):
     """The problem of every class; ``costs`` has one entry for each class."""
     factors = np.ones(len(y)) if factors is None else factors
+    space = space.in_units(factors) if normalize else space
     problems = []
     for own, C in zip(np.unique(y), costs, strict=True):
         rest = y != own
@@ -245,7 +255,9 @@ def twin_problems(space, y, costs, *, ridge, normalize, loss="hinge", factors=No
 def twin_svm(space, y, costs, **options):
     """One plane per class: the dual box problem (hinge) or the normal equations."""
     planes = []
-    for problem in twin_problems(space, y, costs, **options):
+    problems = twin_problems(space, y, costs, **options)
+    space = space.in_units(options.get("factors")) if options["normalize"] else space
+    for problem in problems:
         if problem.loss == "least_squares":
             v = _normal_equations(problem)
         else:

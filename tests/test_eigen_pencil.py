@@ -8,6 +8,7 @@ import scipy.linalg
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginfold.eigen import pencil_pairs
+from marginfold.errors import InvalidParameterError
 
 EPS = np.finfo(float).eps
 
@@ -178,5 +179,5 @@ def test_nothing_is_written_to_and_nothing_is_left_to_chance(r):
 
 
 def test_a_right_side_that_is_not_definite_is_no_pencil():
-    with pytest.raises(np.linalg.LinAlgError):
+    with pytest.raises(InvalidParameterError, match="ridge"):
         pencil_pairs(np.eye(3), np.diag([1.0, 0.0, -1.0]), 1)

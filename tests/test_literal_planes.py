@@ -363,8 +363,9 @@ def test_planes_of_twinsvc_reach_the_optimum_of_the_primal_problem(name, C):
     model = TwinSVC(C1=C, **options).fit(X, y)
     planes = lp.twin_svm(S, y, [C] * n_classes, **options)
     problems = lp.twin_problems(S, y, [C] * n_classes, **options)
+    length = np.sqrt((S.F**2).sum() / len(y))  # normalised rows are divided by it
     for i, (plane, twin) in enumerate(zip(planes, problems, strict=True)):
-        unit = np.append(model.normals_[i], model.offsets_[i])
+        unit = np.append(length * model.normals_[i], model.offsets_[i])
         assert best_on_ray(twin, unit) <= plane.value * (1 + OBJECTIVE)
     assert np.max(model.gap_) < 1e-6
 

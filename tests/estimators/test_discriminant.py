@@ -207,7 +207,6 @@ def test_classes_of_single_points_have_no_within_scatter(model, copies):
         model.fit(X, np.repeat([0, 1, 2], copies))
 
 
-@pytest.mark.xfail(reason="rounding errors of the class means count as within-class scatter")
 def test_rounding_is_no_within_scatter():
     X = np.repeat(WINE[[0, 60, 150]], 5, axis=0)
     with pytest.raises(InvalidInputError, match="no scatter"):

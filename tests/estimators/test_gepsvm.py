@@ -147,12 +147,15 @@ def test_eigenvalues_are_attained_and_not_exceeded(kernel, graph_weight, manifol
 
 
 def test_normalised_units_are_the_documented_ones():
-    """ridge tr(P) / (rank + 1), and M with the trace of the features of what it is added to."""
+    """Mean square 1, ridge tr(P) / (rank + 1), M with the trace of what it is added to."""
     graph = NeighborGraph(5, mode="mutual")
     for manifold in ("denominator", "numerator"):
         model = MRGEPSVC(graph_weight=0.7, ridge=0.05, graph=graph, manifold=manifold).fit(X, Y)
         for k in range(3):
-            P, Q = moments(model, k)
+            unit = np.append(
+                np.full(13, np.sqrt(X.var(axis=0).sum())), 1.0
+            )  # rows of mean square 1
+            P, Q = (G / np.outer(unit, unit) for G in moments(model, k))
             M = scatter(model, k, graph)
             target = Q if manifold == "denominator" else P
             M *= 0.7 * np.trace(target[:-1, :-1]) / np.trace(M)
@@ -250,7 +253,7 @@ def test_a_strong_ridge_is_the_plane_far_from_the_rest(model):
     """P drowns in the ridge: v is the leading eigenvector of the other matrix."""
     if isinstance(model, MRGEPSVC) and not isinstance(model, GEPSVC):
         model = clone(model).set_params(graph_weight=0.0)
-    model = clone(model).set_params(ridge=1e9).fit(X, Y)
+    model = clone(model).set_params(ridge=1e12, normalize=False).fit(X, Y)
     for k in range(3):
         Q = moments(model, k)[1]
         v = scipy.linalg.eigh(Q)[1][:, -1]

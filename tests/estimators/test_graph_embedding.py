@@ -335,7 +335,6 @@ def test_what_is_no_graph(parameters):
         GraphEmbedding(**parameters).fit(X, Y)
 
 
-@pytest.mark.xfail(reason="arrays are compared with a name", raises=ValueError)
 @pytest.mark.parametrize("where", ["intrinsic", "penalty"])
 def test_a_matrix_is_no_graph(where):
     """PrecomputedGraph(matrix) is one."""

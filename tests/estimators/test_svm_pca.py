@@ -168,7 +168,6 @@ def test_few_components_have_the_shares_they_have_among_all(kernel, bias):
     assert_allclose(few.scores_, all_.scores_[:, :3], atol=1e-8)
 
 
-@pytest.mark.xfail(reason="the whole is the trace, from which negative eigenvalues are subtracted")
 def test_shares_of_an_indefinite_kernel_are_shares():
     """Its negative part is dropped, so it is no part of the whole either."""
     with pytest.warns(MarginfoldWarning, match="not positive semi-definite"):
@@ -337,7 +336,6 @@ def test_the_bias_decides_over_centring(kernel, bias):
     assert kernel.center is False
 
 
-@pytest.mark.xfail(reason="n_components replaces the rank of a given kernel")
 def test_the_rank_of_a_given_kernel_is_kept():
     kernel = ExactKernel("rbf", rank=5)
     assert SVMPCA(None, kernel=kernel).fit(X).n_components_ == 5

@@ -135,14 +135,8 @@ def hostile(name):
     }[name]
 
 
-NOISE = pytest.mark.xfail(
-    reason="rounding in the null space of the rows counts as a direction", strict=False
-)
-
-
 @pytest.mark.parametrize("name", ["collinear", "copied columns", "raw and collinear"])
 @pytest.mark.parametrize("ridge", [1e-10, 1e-8, 1e-6])
-@NOISE
 def test_a_small_ridge_does_not_make_directions_of_rounding(name, ridge):
     X = hostile(name)
     found = embed(forms(X), ridge=ridge, n_components=X.shape[1], scaling="intrinsic")

@@ -1,7 +1,7 @@
 """Eigenvalue problems: a few pairs of what is symmetric, dense or sparse."""
 
 from marginfold.eigen.leading import leading_pairs
-from marginfold.eigen.pencil import pencil_pairs
+from marginfold.eigen.pencil import definite_factor, pencil_pairs
 from marginfold.eigen.sparse import smallest_pairs
 
-__all__ = ["leading_pairs", "pencil_pairs", "smallest_pairs"]
+__all__ = ["definite_factor", "leading_pairs", "pencil_pairs", "smallest_pairs"]

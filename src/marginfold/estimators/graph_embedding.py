@@ -46,7 +46,8 @@ class Recipe:
     @property
     def graphs(self) -> list[Any]:
         """The rules that have to be built."""
-        return [g for g in (self.intrinsic, self.penalty) if g is not None and g != DEGREES]
+        both = (self.intrinsic, self.penalty)
+        return [g for g in both if g is not None and not is_degrees(g)]
 
     @property
     def uses_labels(self) -> bool:
@@ -200,7 +201,7 @@ class GraphEmbedding(Projection):
 
         near = None if recipe.intrinsic is None else build(resolve_graph(recipe.intrinsic))
         limit = c.Z.shape[1]
-        if isinstance(recipe.penalty, str) and recipe.penalty == DEGREES:
+        if is_degrees(recipe.penalty):
             far = _degree_graph(near)
         else:
             rule = resolve_graph(recipe.penalty)
@@ -242,6 +243,11 @@ class GraphEmbedding(Projection):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self._recipe().uses_labels
         return tags
+
+
+def is_degrees(graph: Any) -> bool:
+    """Return whether a penalty is that of the degrees."""
+    return isinstance(graph, str) and graph == DEGREES
 
 
 def _degree_graph(intrinsic: Laplacian | None) -> Laplacian:

@@ -44,9 +44,10 @@ class MRGEPSVC(NearestPlane):
         T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
         ``w = sum_i u_i z_i`` (the least norm).
     normalize : bool, default=True
-        Whether the weights are free of units: the ridge in units of the mean eigenvalue of P, the
-        graph weight such that 1 gives M the trace of the matrix it is added to.  False takes them
-        as the paper's raw delta_T and delta_M.
+        Whether the weights are free of units: rows are scaled to the mean square 1, the ridge is
+        in units of the mean eigenvalue of P, and a graph weight of 1 gives M the trace of the
+        matrix it is added to (without the offset).  False takes them as the paper's raw delta_T
+        and delta_M.
     kernel : str, callable, feature map or transformer, default="linear"
         See `MMDA`.
     class_weight : None, "balanced" or dict, default=None

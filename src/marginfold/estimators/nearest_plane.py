@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.linalg
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,8 +15,8 @@ from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, warn
 from marginfold.estimators.preparation import coordinates, read_labelled
 from marginfold.feature_maps import is_linear, is_pairwise
-from marginfold.geometry.metric import RANK_RESOLUTION, rank_of
 from marginfold.geometry.tasks import class_factors
+from marginfold.geometry.tikhonov import TikhonovBasis, tikhonov_basis
 from marginfold.parameters import Choice, Constraint, Flag, Number, check_parameters
 from marginfold.rows import Array, gram, one_blas_thread
 
@@ -33,7 +32,10 @@ SMALL_TERM = 5e-3
 
 @dataclass(frozen=True)
 class Plane:
-    """One plane, ``x'normal + offset = 0``, with a unit normal; str(plane) is its equation."""
+    """One plane, ``x'normal + offset = 0``, with a unit normal; str(plane) is its equation.
+
+    The normal of a class that no plane describes is 0.
+    """
 
     label: Any
     normal: Array
@@ -41,7 +43,9 @@ class Plane:
     names: tuple[str, ...]
 
     def __str__(self) -> str:
-        largest = np.abs(self.normal).max()
+        largest = np.abs(self.normal).max(initial=0.0)
+        if largest == 0:
+            return f"{self.label!r}: nowhere"
         terms = [
             f"{value:+.3g} {name}"
             for value, name in zip(self.normal, self.names, strict=True)
@@ -52,7 +56,7 @@ class Plane:
 
 @dataclass(frozen=True)
 class PlaneRows:
-    """Rows ``h = (B'z, 1)`` with weights and classes, in coordinates in which T is the identity.
+    """Rows ``h = (V'z, 1)`` with weights and classes, in coordinates in which T is the identity.
 
     Attributes
     ----------
@@ -145,12 +149,11 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
             kept = np.flatnonzero(read.weights)
             codes = read.codes[kept]
             weights = self._class_weighted(read.weights[kept], codes)
-            total = gram(c.Z[kept], weights)
-            basis, rank = _tikhonov_basis(total, self.tikhonov)
             Z = c.Z[kept]
-            H = np.ones((len(kept), (Z.shape[1] if basis is None else basis.shape[1]) + 1))
-            H[:, :-1] = Z if basis is None else Z @ basis
-            rows = PlaneRows(H, codes, weights, len(read.classes), c.points[kept], rank + 1)
+            total, size = gram(Z, weights), float(weights.sum())
+            basis = tikhonov_basis(total, size, self.tikhonov, bool(self.normalize))
+            H = np.column_stack([basis.rows(Z), np.ones(len(Z))])
+            rows = PlaneRows(H, codes, weights, len(read.classes), c.points[kept], basis.rank + 1)
             with one_blas_thread(H.shape[1]):
                 planes = self._planes(rows)
                 self._store(rows, planes, basis)
@@ -164,9 +167,9 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
             factors = weights.sum() / (len(totals) * totals)
         return np.asarray(weights * factors[codes])
 
-    def _store(self, rows: PlaneRows, planes: Array, basis: Array | None) -> None:
+    def _store(self, rows: PlaneRows, planes: Array, basis: TikhonovBasis) -> None:
         """Set the planes as unit normals and offsets, with the rest on the negative side."""
-        normals = planes[:-1] if basis is None else basis @ planes[:-1]
+        normals = basis.weights(planes[:-1])
         values = rows.H @ planes
         placed = np.ptp(values, axis=0) > NOWHERE * np.abs(values).max(axis=0)
         norms = np.where(placed, np.linalg.norm(normals, axis=0), 1.0)
@@ -257,16 +260,3 @@ def _side(rows: PlaneRows, values: Array, normal: Array, code: int) -> float:
     if abs(heights.sum()) > EVEN * np.abs(heights).sum():
         return float(np.sign(heights.sum()))
     return -float(np.sign(normal[np.abs(normal).argmax()]))
-
-
-def _tikhonov_basis(total: Array, tikhonov: str) -> tuple[Array | None, int]:
-    """Return the coordinates in which the Tikhonov term is the identity, and the rank of the rows.
-
-    The printed |u|^2 with w = Z'u is w'(Z'Z)^+ w (errata E43): with Z'Z = V S V' and
-    w = V S^(1/2) v it is |v|^2.  None stands for the identity, the RKHS norm |w|^2.
-    """
-    if tikhonov == "rkhs" or not len(total):  # SciPy before 1.14 decomposes no empty matrix
-        return None, rank_of(total)
-    S, V = scipy.linalg.eigh(total, check_finite=False)
-    kept = S > RANK_RESOLUTION * np.trace(total)
-    return V[:, kept] * np.sqrt(S[kept]), int(np.count_nonzero(kept))

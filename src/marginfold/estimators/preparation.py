@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, cast
 
 import numpy as np
@@ -141,7 +142,8 @@ def _without_missing(y: Any) -> tuple[Any, Any]:
         return y, False
     filled = labels.copy()
     filled[missing] = labels[~missing][0]
-    return filled, missing
+    numbers = filled.dtype == object and all(isinstance(label, Number) for label in filled)
+    return np.array(filled.tolist()) if numbers else filled, missing
 
 
 def _check_size(X: Any) -> None:

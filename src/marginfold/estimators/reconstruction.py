@@ -13,7 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.parameters import shown
-from marginfold.rows import Array, dense, gram
+from marginfold.rows import Array, dense
 
 RIDGE = 0.1
 """Ridge of the learned map, in units of a kernel whose largest value is 1."""
@@ -53,64 +53,89 @@ class LeastSquares:
 
     Attributes
     ----------
-    moments : array of shape (k + 1, k + 1)
-        ``[Z 1]'[Z 1]``; with ``products = [Z 1]'X`` any subset of components can be solved for.
-    products : array of shape (k + 1, n_features)
+    score_means, row_means : arrays of shape (k,) and (n_features,)
+        The offset delta takes them to each other.
+    moments, products : arrays of shape (k, k) and (k, n_features)
+        ``Z'Z`` and ``Z'X`` of centred scores: any subset of components can be solved for.
     """
 
+    score_means: Array
+    row_means: Array
     moments: Array
     products: Array
 
     @classmethod
     def learn(cls, scores: Array, X: Any, weights: Array) -> Self:
         """Sum up what eq. (26) needs."""
-        extended = np.column_stack([scores, np.ones(len(scores))])
-        products = np.asarray((X.T @ (extended * weights[:, None])).T)
-        return cls(moments=gram(extended, weights), products=products)
+        share = weights / weights.sum()
+        score_means, row_means = share @ scores, np.asarray(share @ X).ravel()
+        centred = (scores - score_means) * share[:, None]
+        products = np.asarray((X.T @ centred).T) - np.outer(centred.sum(axis=0), row_means)
+        return cls(score_means, row_means, centred.T @ (scores - score_means), products)
 
     def rebuild(self, scores: Array, components: Array) -> Array:
-        chosen = np.append(components, len(self.moments) - 1)
-        # constant or repeated scores make the moments singular (errata E51): least norm
-        solution = scipy.linalg.lstsq(
-            self.moments[np.ix_(chosen, chosen)], self.products[chosen], check_finite=False
-        )[0]
-        return np.asarray(scores @ solution[:-1] + solution[-1])
+        sizes = np.sqrt(np.diagonal(self.moments)[components])
+        varying = components[sizes > 0]  # constant scores tell nothing (errata E51)
+        units = np.sqrt(np.diagonal(self.moments)[varying])
+        if not len(varying):
+            return np.tile(self.row_means, (len(scores), 1))
+        moments = self.moments[np.ix_(varying, varying)] / np.outer(units, units)
+        V = scipy.linalg.lstsq(moments, self.products[varying] / units[:, None])[0]
+        known = (scores[:, sizes > 0] - self.score_means[varying]) / units
+        return np.asarray(known @ V + self.row_means)
 
 
 @dataclass(frozen=True)
 class Learned:
     """A regressor from scores to centred rows (004 eqs. (39) and (40)).
 
-    A subset of components is learned anew at each call.
+    A subset of components is learned anew at each call.  Without a template the regressor is a
+    kernel ridge whose width is that of the scores.
     """
 
-    regressor: Any
+    template: Any
+    fitted: Any
     scores: Array
     targets: Array
     mean: Array
-    weights: Array | None
+    weights: Array
 
     @classmethod
-    def learn(cls, regressor: Any, scores: Array, X: Any, weights: Array) -> Self:
+    def learn(cls, template: Any, scores: Array, X: Any, weights: Array) -> Self:
         """Fit a clone of the regressor on the rows that count."""
         kept = weights > 0
-        rows = dense(X)[kept]
-        mean = weights[kept] @ rows / weights.sum()
-        uniform = bool((weights == weights[0]).all())
-        part = cls(regressor, scores[kept], rows - mean, mean, None if uniform else weights[kept])
-        return cls(part._fitted(scores[kept]), part.scores, part.targets, part.mean, part.weights)
+        scores, rows, weights = scores[kept], dense(X)[kept], weights[kept]
+        mean = weights @ rows / weights.sum()
+        targets = rows - mean
+        fitted = _fitted(template, scores, targets, weights)
+        return cls(template, fitted, scores, targets, mean, weights)
 
     def rebuild(self, scores: Array, components: Array) -> Array:
-        whole = len(components) == self.scores.shape[1] and (np.diff(components) == 1).all()
-        regressor = self.regressor if whole else self._fitted(self.scores[:, components])
+        whole = np.array_equal(components, np.arange(self.scores.shape[1]))
+        regressor = self.fitted
+        if not whole:
+            part = self.scores[:, components]
+            regressor = _fitted(self.template, part, self.targets, self.weights)
         rows = np.asarray(regressor.predict(scores), dtype=np.float64)
         return rows.reshape(len(scores), -1) + self.mean
 
-    def _fitted(self, scores: Array) -> Any:
-        regressor = clone(self.regressor)
-        if self.weights is None:
-            return regressor.fit(scores, self.targets)
-        return regressor.fit(scores, self.targets, sample_weight=self.weights)
+
+def _fitted(template: Any, scores: Array, targets: Array, weights: Array) -> Any:
+    regressor = _kernel_ridge(scores, weights) if template is None else clone(template)
+    rows = targets[:, 0] if targets.shape[1] == 1 else targets
+    equal = bool((weights == weights[0]).all())
+    try:
+        return (
+            regressor.fit(scores, rows)
+            if equal
+            else regressor.fit(scores, rows, sample_weight=weights)
+        )
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"The regressor {shown(template)} cannot be fitted on scores and rows ({error}). It "
+            "must take several targets (wrap it in MultiOutputRegressor) and, with unequal "
+            "weights of the rows, sample_weight."
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -129,8 +154,7 @@ def least_norm(directions: Array, scores: Array) -> Array:
     """Return the shortest points with the given scores along the directions (columns)."""
     if not directions.size:
         return np.zeros((len(scores), len(directions)))
-    inner = scipy.linalg.lstsq(directions.T @ directions, scores.T, check_finite=False)[0]
-    return np.asarray((directions @ inner).T)
+    return np.asarray(scipy.linalg.lstsq(directions.T, scores.T, check_finite=False)[0].T)
 
 
 def check_reconstruct(owner: str, reconstruct: Any, pairwise: bool) -> None:
@@ -158,7 +182,7 @@ def learn_reconstruction(
     if reconstruct == "linear":
         return LeastSquares.learn(scores, X, weights)
     if reconstruct == "kernel_ridge":
-        return Learned.learn(_kernel_ridge(scores, weights), scores, X, weights)
+        return Learned.learn(None, scores, X, weights)
     if getattr(feature_map, "kernel", None) != "rbf":
         raise InvalidParameterError(
             "reconstruct='fixed_point' needs the rbf kernel; use reconstruct='kernel_ridge' with "

@@ -84,7 +84,8 @@ class SVMPCA(Projection):
     The largest score of each component is positive.
 
     The "max" of (5), (15) and (30) is a stationarity condition: the quadratic is unbounded for
-    ``gamma lambda > 1``, and its other stationary points are saddles, not "local minima".
+    ``gamma lambda > 1``, and gamma selects which component is stationary; none of them is the
+    maximum that is printed.
 
     References
     ----------
@@ -146,14 +147,16 @@ class SVMPCA(Projection):
 
     def _map_options(self) -> dict[str, Any]:
         """Return what the feature map is told: whether to centre, and how much will be used."""
-        if not isinstance(resolve_feature_map(self.kernel), ExactKernel):
+        feature_map = resolve_feature_map(self.kernel)
+        if not isinstance(feature_map, ExactKernel):
             return {"center": bool(self.bias)}
         if self.solver == "primal":
             raise InvalidParameterError(
                 "SVMPCA: solver='primal' needs explicit features, which the kernel does not have; "
                 "use solver='dual', or a transformer such as Nystroem as kernel."
             )
-        return {"center": bool(self.bias), "rank": self.n_components}
+        wanted = [rank for rank in (self.n_components, feature_map.rank) if rank is not None]
+        return {"center": bool(self.bias), "rank": min(wanted, default=None)}
 
     def _principal(self, c: Coordinates, weights: Array) -> tuple[Array, Array]:
         """Return eigenvalues and unit directions in coordinates, by the cheaper of two routes."""
@@ -171,7 +174,8 @@ class SVMPCA(Projection):
     def _store(self, c: Coordinates, weights: Array, values: Array, W: Array) -> None:
         size = float(weights.sum())
         whole = getattr(c.feature_map, "trace_", None)
-        whole = float(np.trace(c.total)) if whole is None else whole * size / (weights > 0).sum()
+        whole = 0.0 if whole is None else whole * size / (weights > 0).sum()
+        whole = max(whole, float(np.trace(c.total)))  # an indefinite kernel loses its negative part
         kept = values > NO_VARIANCE * whole
         if not kept.any():
             raise NoDirectionError(

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 
+from marginfold.eigen import definite_factor
 from marginfold.errors import UncertifiedWarning, warn
 from marginfold.estimators.nearest_plane import NearestPlane, PlaneRows
 from marginfold.estimators.preparation import uncertified_note
@@ -129,7 +130,7 @@ class TwinSVC(NearestPlane):
 
     def _hinge(self, rows: PlaneRows, code: int) -> Array:
         """Whiten by P + dT I = F F': the rest is then a support vector problem without bias."""
-        F = scipy.linalg.cholesky(self._metric(rows, code), lower=True, check_finite=False)
+        F = definite_factor(self._metric(rows, code))
         others = rows.codes != code
         U = -scipy.linalg.solve_triangular(F, rows.H[others].T, lower=True, check_finite=False).T
         costs = self._cost(rows, code) * rows.weights[others]
@@ -144,4 +145,4 @@ class TwinSVC(NearestPlane):
         C, others = self._cost(rows, code), rows.codes != code
         A = self._metric(rows, code) + C * rows.rest(code)
         target = -C * (rows.weights[others] @ rows.H[others])
-        return np.asarray(scipy.linalg.solve(A, target, assume_a="pos", check_finite=False))
+        return np.asarray(scipy.linalg.cho_solve((definite_factor(A), True), target))

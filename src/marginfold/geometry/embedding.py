@@ -12,14 +12,11 @@ import numpy as np
 
 from marginfold.eigen import pencil_pairs
 from marginfold.errors import InvalidInputError
-from marginfold.geometry.metric import rank_of
+from marginfold.geometry.metric import has_no_scatter, span_of
 from marginfold.rows import Array
 
 NOTHING = 1e-8
 """Share of its variance, relative to the mean share, below which a direction carries nothing."""
-
-NO_VARIANCE = 1e-13
-"""Share of the total variance below which the rows do not vary along a direction."""
 
 SCALINGS = ("penalty", "intrinsic", "unit")
 """Which form is 1 on average over the rows: far, near, or the length of a direction."""
@@ -60,26 +57,28 @@ def graph_embedding(
     size : float
         The total weight of the rows.
     """
+    span = span_of(total)
+    if span is not None:  # elsewhere both forms are rounding, and so is their ratio
+        far, total = span.T @ far @ span, span.T @ total @ span
+        near = None if near is None else span.T @ near @ span
     definite = np.eye(len(far)) if near is None else _definite(near, total, ridge)
     ratios, V = pencil_pairs(far, definite, n_components)
-    spread = np.einsum("ij,ik,kj->j", V, far, V)
-    variance = np.einsum("ij,ik,kj->j", V, total, V)
-    lengths = np.einsum("ij,ij->j", V, V)
+    spread = np.einsum("ij,ik,kj->j", V, far, V, optimize=True)
+    variance = np.einsum("ij,ik,kj->j", V, total, V, optimize=True)
     share = float(np.trace(far)) / max(float(np.trace(total)), np.finfo(float).tiny)
-    kept = (variance > NO_VARIANCE * np.trace(total) * lengths) & (
-        spread > NOTHING * share * variance
-    )
+    kept = spread > NOTHING * share * variance
     norms = {"penalty": spread / size, "intrinsic": np.full(len(ratios), 1.0 / size)}
-    scale = np.sqrt(norms.get(scaling, lengths)[kept])
-    return Embedding(directions=V[:, kept] / scale, ratios=ratios[kept])
+    lengths = norms.get(scaling, np.einsum("ij,ij->j", V, V))[kept]
+    directions = V[:, kept] / np.sqrt(lengths)
+    return Embedding(directions if span is None else span @ directions, ratios[kept])
 
 
 def _definite(near: Array, total: Array, ridge: float) -> Array:
-    rank = rank_of(total)
-    rho = ridge * float(np.trace(near)) / rank if rank else 0.0
-    if rho <= 0:
+    if has_no_scatter(float(np.trace(near)), total):
         raise InvalidInputError(
-            "The intrinsic graph has no scatter on these rows (no edges, or only between copies "
-            "of a row), so that nothing is near: use more neighbors, or PCA (SVMPCA)."
+            "The intrinsic graph has no scatter on these rows: it has no edges, or only between "
+            "copies of a row, so that nothing is near. Use a graph that joins different rows, or "
+            "PCA (SVMPCA)."
         )
+    rho = ridge * float(np.trace(near)) / len(near)  # all dimensions of the span
     return np.asarray(near + rho * np.eye(len(near)))

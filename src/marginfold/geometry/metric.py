@@ -15,6 +15,9 @@ from marginfold.rows import Array
 NEGATIVE_RESOLUTION = 1e-9
 """Negative eigenvalues of a scatter matrix above this share of the largest are not rounding."""
 
+NO_SCATTER = 1e-20
+"""A scatter whose trace is below this share of the total one is rounding."""
+
 RANK_RESOLUTION = 1e-13
 """Share of the total variance below which the rows do not vary in a dimension."""
 
@@ -111,7 +114,7 @@ class Penalty:
         a, lam = 1.0, self.weight
         if self.ridge is not None:
             a = self.ridge * metric.mean()
-            if a <= 0:
+            if metric.total is None or has_no_scatter(metric.theta.sum(), metric.total):
                 raise InvalidInputError(
                     f"The scatter of the graph {self.graph!r} is zero on these rows, so there is "
                     "no metric; every class may consist of copies of one row. Use MMDA instead."
@@ -127,3 +130,16 @@ def rank_of(total: Array) -> int:
         return 0
     variances = scipy.linalg.eigvalsh(total, check_finite=False)
     return int(np.count_nonzero(variances > RANK_RESOLUTION * np.trace(total)))
+
+
+def span_of(total: Array) -> Array | None:
+    """Return an orthonormal basis of the dimensions in which rows vary, None if these are all."""
+    rank = rank_of(total)
+    if rank == len(total):
+        return None
+    return np.asarray(scipy.linalg.eigh(total, check_finite=False)[1][:, len(total) - rank :])
+
+
+def has_no_scatter(trace: float, total: Array) -> bool:
+    """Return whether a scatter of this trace is nothing beside the total scatter."""
+    return not trace > NO_SCATTER * float(np.trace(total))
