@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from marginfold.errors import GraphError
 from marginfold.rows import Array
 
 
@@ -30,6 +31,19 @@ class NodeGraph:
     degrees: Array
     rows: Array
     members: Array
+
+    def __add__(self, other: NodeGraph) -> NodeGraph:
+        """Return the sum of two graphs on the same nodes, in the order of this one."""
+        order, place = np.argsort(other.rows), np.argsort(np.argsort(self.rows))
+        if not np.array_equal(np.sort(self.rows), other.rows[order]):
+            raise GraphError(
+                "A sum of graphs has a sparse matrix only if all of them have the same nodes; got "
+                f"graphs on {len(self.rows)} and {len(other.rows)} nodes. Rows with the same "
+                "numbers need the same label, and merge_duplicates the same value, in all of them."
+            )
+        same = order[place]  # the node of the other graph for each node of this one
+        L = sp.csr_array(self.L + other.L[same][:, same])
+        return NodeGraph(L, self.degrees + other.degrees[same], self.rows, self.members)
 
 
 @dataclass(frozen=True, eq=False)
