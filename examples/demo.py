@@ -1,7 +1,9 @@
 """Compare the methods on scikit-learn's wine, breast cancer and digits; no network is needed.
 
 Prints the 1-nearest-neighbor error (5-fold cross-validation, everything fitted on the training
-part only) and draws the two-dimensional embeddings of rows that were not used to find them.
+part only) and the error of the classifiers, draws the two-dimensional embeddings of rows that were
+not used to find them, and three pictures of geometry: crossing planes, a denoised curve and an
+unrolled manifold with new rows.
 """
 
 from __future__ import annotations
@@ -18,19 +20,40 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_swiss_roll
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from marginfold import GESVC, LSVA, MMDA, WSVDA, LapSVC
+from marginfold import (
+    GEPSVC,
+    GESVC,
+    KDA,
+    LDA,
+    LPP,
+    LSVA,
+    MMDA,
+    MRGEPSVC,
+    NPE,
+    SVMPCA,
+    WSVDA,
+    ExactKernel,
+    LaplacianEigenmaps,
+    LapSVC,
+    LocallyLinearEmbedding,
+    MarginMap,
+    TwinSVC,
+)
 from marginfold.errors import ExhaustedWarning
 
 OUTPUT = Path("demo")
 DATA = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+DRAWN = ("SVMPCA", "LDA", "KDA", "LPP", "eigenmaps", "LSVA", "WSVDA", "MarginMap")
+EDGE = 1e-3
+"""Room round a picture whose rows are all on a line."""
+
 HIDDEN_SHARE = 0.8
 """Share of training labels that LapSVC does not see."""
 
@@ -41,14 +64,18 @@ def transformers(n_components: int, n_features: int, n_classes: int) -> dict[str
     lda = min(k, n_classes - 1)
     nystroem = Nystroem(gamma=0.5 / n_features, n_components=80, random_state=0)
     return {
-        "PCA": PCA(k),
-        "LDA": LinearDiscriminantAnalysis(n_components=lda),
+        "SVMPCA": SVMPCA(k),
+        "LDA": LDA(lda),
+        "KDA": KDA(lda, kernel=nystroem),
+        "LPP": LPP(k),
+        "NPE": NPE(k),
+        "eigenmaps": LaplacianEigenmaps(k),
+        "LLE": LocallyLinearEmbedding(k),
         "MMDA": MMDA(k),
         "LSVA": LSVA(k),
         "LSVA splits": LSVA(k, tasks="splits"),
-        "LSVA kernel": LSVA(k, C=10, kernel=nystroem, tasks="splits"),
         "WSVDA": WSVDA(k),
-        "WSVDA splits": WSVDA(k, tasks="splits"),
+        "MarginMap": MarginMap(SVC(C=10)),
     }
 
 
@@ -62,8 +89,8 @@ def main() -> None:
         say(f"  {'method':<34}{'2-D':>14}{'10-D':>14}{'seconds':>9}")
         for label, narrow, wide, seconds in compare(X, y):
             say(f"  {label:<34}{narrow:>14}{wide:>14}{seconds:>9.2f}")
-    picture = draw()
-    say(f"\nThe embeddings of held-out rows are in {picture}")
+    say(f"\nThe embeddings of held-out rows are in {draw()}")
+    say(f"Crossing planes, a denoised curve and an unrolled manifold are in {draw_geometry()}")
     say(f"Total: {time.perf_counter() - started:.0f} s")
 
 
@@ -96,6 +123,9 @@ def classifiers() -> dict[str, Any]:
     return {
         "GESVC (classifier, all labels)": GESVC(),
         "LapSVC (classifier, 1 label in 5)": LapSVC(),
+        "GEPSVC (classifier, planes)": GEPSVC(),
+        "MRGEPSVC (classifier, planes)": MRGEPSVC(),
+        "TwinSVC (classifier, planes)": TwinSVC(loss="least_squares"),
     }
 
 
@@ -118,9 +148,9 @@ def spread(errors: Any) -> str:
 
 def draw() -> Path:
     """Draw one row of pictures per data set, one column per method."""
-    names = list(transformers(2, 10, 10))
+    names = DRAWN
     figure, axes = plt.subplots(
-        len(DATA), len(names), figsize=(2.1 * len(names), 2.3 * len(DATA)), layout="constrained"
+        len(DATA), len(names), figsize=(1.8 * len(names), 2.1 * len(DATA)), layout="constrained"
     )
     for row, (data, load) in enumerate(DATA.items()):
         X, y = load(return_X_y=True)
@@ -130,8 +160,8 @@ def draw() -> Path:
         scaler = StandardScaler().fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
         methods = transformers(2, X.shape[1], len(set(y)))
-        for column, (name, method) in enumerate(methods.items()):
-            fitted = method.fit(X_train, y_train)
+        for column, name in enumerate(names):
+            fitted = methods[name].fit(X_train, y_train)
             Z_train, Z_test = fitted.transform(X_train), fitted.transform(X_test)
             error = error_1nn(Z_train, y_train, Z_test, y_test)
             panel(axes[row, column], Z_test, y_test, f"{100 * error:.1f} %")
@@ -139,8 +169,57 @@ def draw() -> Path:
                 axes[row, column].set_title(name, fontsize=11)
         axes[row, 0].set_ylabel(data, fontsize=11)
     figure.suptitle("Held-out rows in two dimensions, with their 1-NN error", fontsize=13)
+    return saved(figure, "embeddings.png")
+
+
+def draw_geometry() -> Path:
+    """Draw what planes, reconstructions and out-of-sample embeddings are for."""
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+    draw_planes(axes[0])
+    draw_denoising(axes[1])
+    draw_unrolled(axes[2])
+    return saved(figure, "geometry.png")
+
+
+def draw_planes(axis: Any) -> None:
+    rng = np.random.default_rng(0)
+    t = rng.uniform(-1, 1, (2, 80))
+    X = np.vstack([np.column_stack([t[0], t[0]]), np.column_stack([t[1], -t[1]])])
+    X, y = X + 0.05 * rng.standard_normal(X.shape), np.repeat([0, 1], 80)
+    model = MRGEPSVC().fit(X, y)
+    axis.scatter(*X.T, c=y, cmap="tab10", vmin=0, vmax=9, s=12, lw=0)
+    for plane, color in zip(model.planes_, ("C0", "C1"), strict=True):
+        point = -plane.offset * plane.normal
+        along = np.array([-plane.normal[1], plane.normal[0]])
+        axis.axline(point, point + along, color=color, lw=1)
+    axis.set_title(f"MRGEPSVC: crossing planes, {100 * model.score(X, y):.0f} % right")
+    axis.set_aspect("equal")
+
+
+def draw_denoising(axis: Any) -> None:
+    t = np.linspace(-1, 1, 120)
+    X = np.column_stack([t, np.sin(np.pi * t)])
+    X += 0.12 * np.random.default_rng(0).standard_normal(X.shape)
+    kernel = ExactKernel("rbf", gamma=0.03)
+    model = SVMPCA(1, kernel=kernel, reconstruct="kernel_ridge").fit(X)
+    axis.scatter(*X.T, s=12, c="0.7", lw=0, label="noisy sine")
+    axis.scatter(*model.denoise(X).T, s=12, c="C3", lw=0, label="rebuilt from one score")
+    axis.legend(fontsize=8)
+    axis.set_title("SVMPCA: denoising")
+
+
+def draw_unrolled(axis: Any) -> None:
+    X, t = make_swiss_roll(1500, random_state=0)
+    model = LocallyLinearEmbedding(2).fit(X[:1000])
+    old, new = model.transform(X[:1000]), model.transform(X[1000:])
+    axis.scatter(*old.T, c=t[:1000], s=6, lw=0, cmap="viridis")
+    axis.scatter(*new.T, c=t[1000:], s=14, lw=0.4, cmap="viridis", edgecolors="black")
+    axis.set_title("Locally linear embedding; new rows have a rim")
+
+
+def saved(figure: Any, name: str) -> Path:
     OUTPUT.mkdir(exist_ok=True)
-    path = OUTPUT / "embeddings.png"
+    path = OUTPUT / name
     figure.savefig(path, dpi=110)
     plt.close(figure)
     return path
@@ -150,6 +229,9 @@ def panel(axis: Any, Z: Any, y: Any, caption: str) -> None:
     order = np.random.default_rng(0).permutation(len(Z))
     second = Z[:, 1] if Z.shape[1] > 1 else np.random.default_rng(0).uniform(-1, 1, len(Z))
     axis.scatter(Z[order, 0], second[order], c=y[order], cmap="tab10", vmin=0, vmax=9, s=5, lw=0)
+    for limits, values in ((axis.set_xlim, Z[:, 0]), (axis.set_ylim, second)):
+        low, high = np.quantile(values, [0.01, 0.99])  # a few far rows must not hide the others
+        limits(low - 0.15 * (high - low) - EDGE, high + 0.15 * (high - low) + EDGE)
     axis.set_xlabel(caption + ("" if Z.shape[1] > 1 else " (1-D, jittered)"), fontsize=9)
     axis.set_xticks([])
     axis.set_yticks([])

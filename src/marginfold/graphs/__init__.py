@@ -61,6 +61,6 @@ def resolve_graph(graph: Any) -> Any:
         names = ", ".join(repr(name) for name in SHORTHANDS)
         raise InvalidParameterError(
             f"got graph={graph!r}; it needs one of {names}, or a graph rule such as "
-            "NeighborGraph(n_neighbors=5). For no graph at all use graph_weight=0."
+            "NeighborGraph(n_neighbors=5). Where there is a graph_weight, 0 is no graph at all."
         )
     return graph
