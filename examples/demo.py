@@ -198,7 +198,7 @@ def draw_planes(axis: Any) -> None:
 
 def draw_denoising(axis: Any) -> None:
     t = np.linspace(-1, 1, 120)
-    X = np.column_stack([t, np.sin(np.pi * t)])
+    X = np.column_stack([3 * t, np.sin(np.pi * t)])
     X += 0.12 * np.random.default_rng(0).standard_normal(X.shape)
     kernel = ExactKernel("rbf", gamma=0.03)
     model = SVMPCA(1, kernel=kernel, reconstruct="kernel_ridge").fit(X)

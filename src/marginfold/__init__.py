@@ -2,12 +2,15 @@
 
 from marginfold._version import __version__
 from marginfold.estimators.discriminant import KDA, LDA
+from marginfold.estimators.eigenmaps import LaplacianEigenmaps
 from marginfold.estimators.gepsvm import GEPSVC
 from marginfold.estimators.gesvm import GESVC
 from marginfold.estimators.graph_embedding import GraphEmbedding
 from marginfold.estimators.lapsvm import LapSVC
+from marginfold.estimators.locally_linear import LocallyLinearEmbedding
 from marginfold.estimators.lpp import LPP, NPE
 from marginfold.estimators.lsva import LSVA
+from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.mrgepsvm import MRGEPSVC
 from marginfold.estimators.svm_pca import SVMPCA
@@ -41,8 +44,11 @@ __all__ = [
     "GraphEmbedding",
     "InteriorPoint",
     "LapSVC",
+    "LaplacianEigenmaps",
     "LibSVM",
     "Linear",
+    "LocallyLinearEmbedding",
+    "MarginMap",
     "NeighborGraph",
     "PrecomputedGraph",
     "ReconstructionGraph",

@@ -1,0 +1,93 @@
+"""One margin per class and row, from any classifier that has decision values or probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.parameters import shown
+from marginfold.rows import Array
+
+SMALLEST_PROBABILITY = 1e-12
+"""Smaller probabilities count as this one: the margin of an impossible class stays finite."""
+
+AGREEMENT = 0.8
+"""Share of rows, mean over the predicted classes, on which the largest of three decision values
+must be that of the predicted class; values of pairs of classes agree on about a third."""
+
+
+def check_has_margins(classifier: Any) -> None:
+    """Refuse what has neither decision values nor probabilities."""
+    if isinstance(classifier, type) or not hasattr(classifier, "fit"):
+        raise InvalidParameterError(
+            f"classifier must be a classifier such as GESVC(kernel='rbf'); got {shown(classifier)}."
+        )
+    if not any(hasattr(classifier, name) for name in ("decision_function", "predict_proba")):
+        raise InvalidParameterError(
+            "classifier must have decision_function or predict_proba, from which the margins of "
+            f"the classes are taken; {shown(classifier)} has neither. Wrap it in "
+            "CalibratedClassifierCV or choose another one."
+        )
+
+
+def classes_of(classifier: Any) -> Array:
+    """Return the classes that a fitted classifier tells apart, at least two."""
+    classes = getattr(classifier, "classes_", None)
+    if classes is None or np.ndim(classes) != 1:
+        raise InvalidInputError(
+            f"The classifier {shown(classifier)} has no list classes_ of its classes after fit; "
+            "one classifier for one column of labels is needed."
+        )
+    classes = np.asarray(classes)
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"The data has 1 class, {classes.tolist()[0]!r}; at least 2 classes are needed."
+        )
+    return classes
+
+
+def class_margins(classifier: Any, X: Any) -> Array:
+    """Return the margins of a fitted classifier, shape (n_rows, n_classes).
+
+    Decision values as they are (two classes: -f and f), else logarithms of probabilities.
+    """
+    n_classes = len(classifier.classes_)
+    if hasattr(classifier, "decision_function"):
+        values = np.asarray(classifier.decision_function(X), dtype=np.float64)
+        if values.ndim == 1 or values.shape[1] == 1:
+            values = values.reshape(-1, 1) * [-1.0, 1.0]
+    else:
+        probabilities = np.asarray(classifier.predict_proba(X), dtype=np.float64)
+        values = np.log(np.maximum(probabilities, SMALLEST_PROBABILITY))
+    if values.ndim != 2 or values.shape[1] != n_classes:
+        raise InvalidInputError(_wrong_columns(classifier, values.shape, n_classes))
+    if not np.isfinite(values).all():
+        raise InvalidInputError(
+            f"The classifier {shown(classifier)} returned NaN or infinite decision values; "
+            "finite ones are needed. Scale the features or choose another classifier."
+        )
+    return values
+
+
+def check_one_vs_rest(classifier: Any, X: Any, margins: Array) -> None:
+    """Refuse decision values of pairs of three classes, which have the shape of three margins."""
+    if margins.shape[1] != 3:
+        return
+    predicted = np.asarray(classifier.predict(X))
+    largest = classifier.classes_[margins.argmax(axis=1)] == predicted
+    shares = [float(largest[predicted == label].mean()) for label in np.unique(predicted)]
+    if np.mean(shares) < AGREEMENT:
+        raise InvalidInputError(_wrong_columns(classifier, margins.shape, 3))
+
+
+def _wrong_columns(classifier: Any, shape: tuple[int, ...], n_classes: int) -> str:
+    pairs = ""
+    if shape[1:] == (n_classes * (n_classes - 1) // 2,):
+        pairs = " These are values of pairs of classes: set decision_function_shape='ovr'."
+    return (
+        f"The classifier {shown(classifier)} returned decision values of shape {shape} for "
+        f"{n_classes} classes; one column per class is needed, whose largest value is that of the "
+        f"predicted class.{pairs}"
+    )

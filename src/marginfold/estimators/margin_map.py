@@ -1,0 +1,289 @@
+"""MarginMap: a picture of many classes in two dimensions."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    MetaEstimatorMixin,
+    TransformerMixin,
+)
+from sklearn.kernel_approximation import Nystroem
+from sklearn.utils import check_array, column_or_1d, get_tags, indexable
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from marginfold.atomic import atomic_fit
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.estimators.class_margins import (
+    check_has_margins,
+    check_one_vs_rest,
+    class_margins,
+    classes_of,
+)
+from marginfold.estimators.gesvm import GESVC
+from marginfold.estimators.sharpness import (
+    SHARPNESS_GRID,
+    Part,
+    Splits,
+    TrainingRows,
+    accuracies,
+    confusion,
+    held_out_parts,
+    margin_unit,
+    memberships,
+    smoothest,
+)
+from marginfold.feature_maps import ExactKernel
+from marginfold.feature_maps.kernel_values import resolve_gamma
+from marginfold.geometry.circle import circle_points, circular_order
+from marginfold.labels import UNLABELLED
+from marginfold.parameters import Choice, Constraint, Count, Either, Number, check_parameters, shown
+from marginfold.rows import Array
+from marginfold.weights import check_weights
+
+EXACT_ROWS = 2000
+"""Rows up to which the default classifier takes the whole kernel, beyond them landmarks."""
+
+EXACT_RANK = 200
+"""Leading kernel coordinates that the default classifier takes."""
+
+LANDMARKS = 500
+"""Landmarks that the default classifier takes of more rows."""
+
+CONSTRAINTS: dict[str, Constraint] = {
+    "sharpness": Either(Choice("auto"), Number(0.0, inclusive=False)),
+    "cv": Either(Count(2), Splits()),
+}
+
+
+class MarginMap(
+    ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+):
+    """A picture of many classes: rows among class anchors on a circle.
+
+    Two directions part two classes from the rest and no more.  Here every class has an anchor on
+    the unit circle, classes that are easily confused side by side, and a row stands at
+
+    ``sum_k p_k a_k``  with  ``p = softmax(sharpness * margins / scale_)``,
+
+    the mean of the anchors a_k weighted by the row's margins in a classifier: near an anchor if
+    the classifier is sure, between two if it hesitates between them, in the middle if it has no
+    idea.  New rows follow the same rule, and a row's image depends on that row alone.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Any classifier with ``decision_function`` (one value per class) or ``predict_proba`` (the
+        margins are their logarithms); it is cloned.  None is a balanced `GESVC` with C = 10 on
+        rbf coordinates: the 200 leading ones of up to 2000 rows, 500 landmarks of more.
+    sharpness : "auto" or float, default="auto"
+        How fast a row moves to the anchor of its largest margin.  The unit is the mean distance
+        between the largest and the second largest margin of a training row: at 1 the second class
+        has typically e^-1 of the weight of the first.  "auto" takes the smoothest of nine maps,
+        from 1 to 16, in which the nearest training row recognises held-out rows as often as in the
+        best one, but for one in a hundred; this costs one more fit per fold.
+    cv : int, splitter or list of splits, default=5
+        Number of stratified folds (in the order of the rows, not shuffled), an object with
+        ``split``, or a list of (train, test) indices, for ``sharpness="auto"``.
+    order : sequence of labels, default=None
+        All classes in their order round the circle, to keep the places of an earlier map:
+        ``order=earlier.classes_[earlier.order_]``.  None puts confused classes side by side.
+
+    Attributes
+    ----------
+    anchors_ : array of shape (n_classes, 2)
+        The anchor of each class of ``classes_``.
+    classes_ : array of shape (n_classes,)
+    order_ : array of shape (n_classes,)
+        ``classes_[order_]`` goes counter-clockwise round the circle from (1, 0).
+    sharpness_ : float
+    scale_ : float
+        The unit of the margins.
+    confusion_ : array of shape (n_classes, n_classes)
+        Mean weight, at sharpness 2, of each class (column) in the rows of each class (row); no
+        weight for a class with a single row, which is never held out.
+    classifier_ : classifier
+        Fitted on all rows.
+    cv_results_ : dict
+        Only for "auto": for each ``sharpness`` the held-out ``accuracy``, and that of each fold
+        in the rows of ``split_accuracy``.
+
+    Notes
+    -----
+    The circle starts at (1, 0) with ``classes_[0]`` (or the first of ``order``), and goes to that
+    of its neighbors that comes first in ``classes_``.  Up to 10 classes the order is the best of
+    all.  The confusion is that of held-out rows, with a fixed sharpness that of the training rows.
+
+    Two classes have one margin: their map is the segment between (1, 0) and (-1, 0), the second
+    coordinate is 0.  `LSVA` with two components draws two classes in two dimensions.
+
+    A sharper map is hardly ever less accurate; in the limit its classes are dots and its accuracy
+    is that of the classifier.  So the smoother map wins; for the last hundredth give a number such
+    as 8.  Many rows need no more than one small split:
+    ``cv=StratifiedShuffleSplit(1, train_size=5000, test_size=5000)``.
+
+    A classifier that knows its training rows by heart shows them nearer to the anchors than new
+    ones: judge a map on new rows.
+
+    Rows that the classifier takes as unlabelled (their label is not among its ``classes_``) take
+    part in every fit; they are never held out.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from marginfold import MarginMap
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), MarginMap()).fit(X, y)
+    >>> model.transform(X).shape
+    (178, 2)
+    >>> model[-1].anchors_.round(2)
+    array([[ 1.  ,  0.  ],
+           [-0.5 ,  0.87],
+           [-0.5 , -0.87]])
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        sharpness: Any = "auto",
+        cv: Any = 5,
+        order: Any = None,
+    ) -> None:
+        self.classifier = classifier
+        self.sharpness = sharpness
+        self.cv = cv
+        self.order = order
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier, order the classes and choose the sharpness.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or whatever the classifier takes
+        y : array of shape (n_samples,)
+            Class labels of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Passed to the classifier, which must take it; confusion and accuracy are weighted.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, CONSTRAINTS)
+        with atomic_fit(self):
+            validate_data(self, X, y, skip_check_array=True)
+            X, _ = indexable(X, y)
+            labels = column_or_1d(y, warn=True)
+            weights = check_weights(sample_weight, len(labels))
+            classifier = self._classifier(X, weights)
+            check_has_margins(classifier)
+            given = None if sample_weight is None else weights
+            if given is not None and not has_fit_parameter(classifier, "sample_weight"):
+                raise InvalidInputError(
+                    f"The fit of {shown(classifier)} takes no sample_weight. If it is a pipeline, "
+                    "make the map its last step; else choose a classifier that takes weights."
+                )
+            rows = TrainingRows(X, labels, given, self._is_pairwise(classifier))
+            self.classifier_ = rows.fitted(classifier)
+            self.classes_ = classes_of(self.classifier_)
+            self._draw(classifier, rows, weights)
+        return self
+
+    def _draw(self, classifier: Any, rows: TrainingRows, weights: Array) -> None:
+        """Place the anchors and set how fast rows approach them."""
+        codes = _codes(rows.y, self.classes_)
+        codes[weights == 0] = UNLABELLED
+        known = np.flatnonzero(codes != UNLABELLED)
+        X = rows.taken(known, np.arange(len(codes)))
+        margins = class_margins(self.classifier_, X)
+        check_one_vs_rest(self.classifier_, X, margins)
+        self.scale_ = margin_unit(margins, weights[known])
+        whole = margins / self.scale_
+        parts = [Part(whole, codes[known], whole, codes[known], weights[known])]
+        if self.sharpness == "auto":
+            parts = held_out_parts(classifier, rows, codes, weights, self.cv)
+        self.confusion_ = confusion(parts, len(self.classes_))
+        self.order_ = self._circle()
+        self.anchors_ = circle_points(self.order_)
+        if self.sharpness != "auto":
+            self.sharpness_ = float(self.sharpness)
+            return
+        by_part = accuracies(parts, self.anchors_)
+        accuracy = np.average(by_part, axis=0, weights=[part.weights.sum() for part in parts])
+        self.sharpness_ = smoothest(accuracy)
+        self.cv_results_ = {
+            "sharpness": SHARPNESS_GRID.copy(),
+            "accuracy": accuracy,
+            "split_accuracy": by_part,
+        }
+
+    def _classifier(self, X: Any, weights: Array) -> Any:
+        if self.classifier is not None:
+            return self.classifier
+        if len(weights) <= EXACT_ROWS:
+            return _default(ExactKernel("rbf", rank=EXACT_RANK))
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        gamma = resolve_gamma("scale", "rbf", X, weights)
+        return _default(Nystroem(gamma=gamma, n_components=LANDMARKS, random_state=0))
+
+    @staticmethod
+    def _is_pairwise(classifier: Any) -> bool:
+        if not hasattr(classifier, "__sklearn_tags__"):
+            return False
+        return bool(get_tags(classifier).input_tags.pairwise)
+
+    def _circle(self) -> Array:
+        """Return the order of the classes round the circle."""
+        if self.order is None:
+            return circular_order(self.confusion_)
+        codes = _codes(np.asarray(self.order), self.classes_)
+        if codes.ndim != 1 or not np.array_equal(np.sort(codes), np.arange(len(self.classes_))):
+            raise InvalidParameterError(
+                "MarginMap: order must hold each class once, "
+                f"{shown(self.classes_.tolist())} in any order; got {shown(self.order)}."
+            )
+        return codes
+
+    def memberships(self, X: Any) -> Array:
+        """Return the weight of each class in the image of each row, (n_samples, n_classes)."""
+        check_is_fitted(self)
+        if getattr(X, "ndim", 2) > 1:  # else texts, or a mistake that the classifier explains
+            validate_data(self, X, skip_check_array=True, reset=False)
+        margins = class_margins(self.classifier_, X)
+        return memberships(margins / self.scale_, self.sharpness_)
+
+    def transform(self, X: Any) -> Array:
+        """Return the images of rows, shape (n_samples, 2), inside the polygon of the anchors.
+
+        A row's image depends on that row alone.
+        """
+        return np.asarray(self.memberships(X) @ self.anchors_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return 2
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        classifier = _default("rbf") if self.classifier is None else self.classifier
+        if hasattr(classifier, "__sklearn_tags__") and not isinstance(classifier, type):
+            tags.input_tags = get_tags(classifier).input_tags
+        return tags
+
+
+def _default(kernel: Any) -> GESVC:
+    return GESVC(C=10.0, kernel=kernel, class_weight="balanced")
+
+
+def _codes(labels: Array, classes: Array) -> Array:
+    """Return the place of each label among the classes, or UNLABELLED."""
+    places = {label: place for place, label in enumerate(classes.tolist())}
+    return np.array([places.get(label, UNLABELLED) for label in labels.tolist()], dtype=np.intp)
