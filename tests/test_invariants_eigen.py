@@ -65,8 +65,6 @@ EMBEDDINGS = {
 EVERY = PLANES | EMBEDDINGS
 WITH_LABELS = [*PLANES, "GraphEmbedding", "LDA", "LDA auto", "KDA"]
 LINEAR_EMBEDDINGS = [name for name, model in EMBEDDINGS.items() if is_linear(model.kernel)]
-UNITS_IN_RIDGE = ("GEPSVC", "MRGEPSVC", "TwinSVC")
-"""The ridge on (w, b) weighs features of unit size against the offset."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +207,7 @@ def test_new_names_in_any_order_permute_planes_and_leave_embeddings(name, proble
     assert_allclose(output(other, problem)[:, names], output(model, problem), rtol=0, atol=CLOSE)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in UNITS_IN_RIDGE])
+@pytest.mark.parametrize("name", EVERY)
 @EXAMPLES
 @given(problem=problems(), factor=st.sampled_from([1e-4, 0.3, 7.0, 1e5]))
 def test_scale(name, problem, factor):

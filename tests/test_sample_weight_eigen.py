@@ -209,11 +209,6 @@ def test_dual_vectors_with_weights():
 NOT_HOMOGENEOUS = {
     "an edge has the product of two weights, a scatter one": ["GraphEmbedding sum"],
     "a raw ridge has no weight": ["GEPSVC raw", "MRGEPSVC raw", "TwinSVC squares"],
-    "the dual norm of w has the unit of weights, b has none": [
-        "GEPSVC dual",
-        "GEPSVC rbf dual",
-        "TwinSVC rbf",
-    ],
     "the shrinkage goes by the number of rows": ["LDA auto", "KDA auto"],
 }
 HOMOGENEOUS = MODELS.keys() - {name for names in NOT_HOMOGENEOUS.values() for name in names}
