@@ -69,21 +69,3 @@ def images(estimator, rows):
 def state(estimator):
     """Return everything that a fit may set."""
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-
-
-def changed(array, index, value):
-    """Return a copy with other values in some places."""
-    array = np.array(array, dtype=object if isinstance(value, str) else float)
-    array[index] = value
-    return array
-
-
-def refuse(estimator, X, y, sample_weight, message, error=ValueError):
-    """Expect an error with this message, and nothing changed; return the whole message."""
-    copies = [None if part is None else np.array(part) for part in (X, y, sample_weight)]
-    with pytest.raises(error, match=f"(?s){message}") as caught:
-        estimator.fit(X, y, sample_weight=sample_weight)
-    for part, copy in zip((X, y, sample_weight), copies, strict=True):
-        if part is not None:
-            np.testing.assert_array_equal(np.asarray(part), copy)
-    return str(caught.value)

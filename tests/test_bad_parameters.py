@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from bad_data import K, N, X, Y, changed, refuse
 from estimator_families import (
     DISCRIMINANTS,
     EMBEDDINGS,
@@ -15,11 +16,9 @@ from estimator_families import (
     SUBSPACES,
     TRANSFORMERS,
     cases,
-    changed,
     every,
     having,
     images,
-    refuse,
     where_it_applies,
 )
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -66,11 +65,6 @@ GRAPHS = [
     ReconstructionGraph(3),
     0.5 * NeighborGraph(3) + WithinClassGraph(),
 ]
-
-N = 20
-X = np.random.default_rng(0).standard_normal((N, 4))
-Y = np.repeat([0, 1], N // 2)
-K = X @ X.T
 
 # -------------------------------------------------------------------------------- the parameters
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from bad_data import K, N, X, Y, changed
 from estimator_families import (
     CLASSIFIERS,
     ESTIMATORS,
     PLANES,
     SUPERVISED,
     TRANSFORMERS,
-    changed,
     every,
     images,
     state,
@@ -25,12 +25,6 @@ from marginfold import LSVA, GraphEmbedding
 from marginfold.errors import InvalidInputError, InvalidParameterError
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning", "error::DeprecationWarning")
-
-N = 20
-X = np.random.default_rng(0).standard_normal((N, 4))
-Y = np.repeat([0, 1], N // 2)
-K = X @ X.T
-
 
 # --------------------------------------------------------------------------------------- the use
 
