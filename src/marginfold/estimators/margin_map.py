@@ -26,7 +26,7 @@ from marginfold.estimators.class_margins import (
 from marginfold.estimators.gesvm import GESVC
 from marginfold.estimators.sharpness import (
     SHARPNESS_GRID,
-    Part,
+    Side,
     Splits,
     TrainingRows,
     accuracies,
@@ -204,18 +204,18 @@ class MarginMap(
         margins = class_margins(self.classifier_, X)
         check_one_vs_rest(self.classifier_, X, margins)
         self.scale_ = margin_unit(margins, weights[known])
-        whole = margins / self.scale_
-        parts = [Part(whole, codes[known], whole, codes[known], weights[known])]
+        sides = [Side(margins / self.scale_, codes[known], weights[known])]
         if self.sharpness == "auto":
             parts = held_out_parts(classifier, rows, codes, weights, self.cv)
-        self.confusion_ = confusion(parts, len(self.classes_))
+            sides = [part.held_out for part in parts]
+        self.confusion_ = confusion(sides, len(self.classes_))
         self.order_ = self._circle()
         self.anchors_ = circle_points(self.order_)
         if self.sharpness != "auto":
             self.sharpness_ = float(self.sharpness)
             return
         by_part = accuracies(parts, self.anchors_)
-        accuracy = np.average(by_part, axis=0, weights=[part.weights.sum() for part in parts])
+        accuracy = np.average(by_part, axis=0, weights=[side.weights.sum() for side in sides])
         self.sharpness_ = smoothest(accuracy)
         self.cv_results_ = {
             "sharpness": SHARPNESS_GRID.copy(),
@@ -242,8 +242,9 @@ class MarginMap(
         """Return the order of the classes round the circle."""
         if self.order is None:
             return circular_order(self.confusion_)
-        codes = _codes(np.asarray(self.order), self.classes_)
-        if codes.ndim != 1 or not np.array_equal(np.sort(codes), np.arange(len(self.classes_))):
+        flat = np.ndim(self.order) == 1
+        codes = _codes(np.asarray(self.order), self.classes_) if flat else np.empty(0, np.intp)
+        if not np.array_equal(np.sort(codes), np.arange(len(self.classes_))):
             raise InvalidParameterError(
                 "MarginMap: order must hold each class once, "
                 f"{shown(self.classes_.tolist())} in any order; got {shown(self.order)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -20,7 +21,7 @@ from marginfold.parameters import shown
 from marginfold.rows import Array, dense
 
 SHARPNESS_GRID = 2.0 ** np.arange(0.0, 4.5, 0.5)
-"""What "auto" chooses from: in smoother maps classes run together, in sharper ones they are dots."""
+"""What "auto" chooses from: classes run together in smoother maps and are dots in sharper ones."""
 
 ORDER_SHARPNESS = 2.0
 """Sharpness of the weights whose confusion orders the classes, whatever that of the map is."""
@@ -70,14 +71,20 @@ class TrainingRows:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One split: margins in units of the rows that the classifier has seen, and their classes."""
+class Side:
+    """One side of a split: margins in units of the rows seen, classes and sample weights."""
 
-    seen: Array
-    seen_codes: Array
-    held_out: Array
-    held_out_codes: Array
+    margins: Array
+    codes: Array
     weights: Array
+
+
+@dataclass(frozen=True)
+class Part:
+    """One split."""
+
+    seen: Side
+    held_out: Side
 
 
 def memberships(margins: Array, sharpness: float) -> Array:
@@ -113,7 +120,12 @@ def held_out_parts(
         margins = class_margins(fitted, rows.taken(seen, train))
         unit = margin_unit(margins, weights[seen])
         held_out = class_margins(fitted, rows.taken(test, train))
-        parts.append(Part(margins / unit, codes[seen], held_out / unit, codes[test], weights[test]))
+        parts.append(
+            Part(
+                Side(margins / unit, codes[seen], weights[seen]),
+                Side(held_out / unit, codes[test], weights[test]),
+            )
+        )
     return parts
 
 
@@ -147,24 +159,26 @@ def _check_split(codes: Array, n_held_out: int, n_classes: int, cv: Any) -> None
         )
 
 
-def confusion(parts: list[Part], n_classes: int) -> Array:
-    """Return the mean weight of each class (column) in the held-out rows of each class (row)."""
+def confusion(sides: Sequence[Side], n_classes: int) -> Array:
+    """Return the mean weight of each class (column) in the rows of each class (row)."""
     total = np.zeros((n_classes, n_classes))
     count = np.zeros(n_classes)
-    for part in parts:
-        drawn = part.weights[:, None] * memberships(part.held_out, ORDER_SHARPNESS)
-        np.add.at(total, part.held_out_codes, drawn)
-        np.add.at(count, part.held_out_codes, part.weights)
+    for side in sides:
+        drawn = side.weights[:, None] * memberships(side.margins, ORDER_SHARPNESS)
+        np.add.at(total, side.codes, drawn)
+        np.add.at(count, side.codes, side.weights)
     return total / np.maximum(count, np.finfo(float).tiny)[:, None]
 
 
-def accuracies(parts: list[Part], anchors: Array) -> Array:
+def accuracies(parts: Sequence[Part], anchors: Array) -> Array:
     """Return how often a held-out row is recognised by the nearest seen row of the map.
 
     A row for each part and a column for each sharpness of the grid.  One neighbor is as good a
     judge as five, and to it a row of weight 2 is the row twice.
     """
-    return np.array([part.weights @ _hits(part, anchors) / part.weights.sum() for part in parts])
+    return np.array(
+        [[_accuracy(part, anchors, sharpness) for sharpness in SHARPNESS_GRID] for part in parts]
+    )
 
 
 def smoothest(accuracy: Array) -> float:
@@ -172,12 +186,8 @@ def smoothest(accuracy: Array) -> float:
     return float(SHARPNESS_GRID[(accuracy >= accuracy.max() - TOLERANCE).argmax()])
 
 
-def _hits(part: Part, anchors: Array) -> Array:
-    """Return which held-out rows are recognised, a column for each sharpness."""
-    hits = np.empty((len(part.held_out), len(SHARPNESS_GRID)), dtype=bool)
-    for column, sharpness in enumerate(SHARPNESS_GRID):
-        nearest = KNeighborsClassifier(1, algorithm="kd_tree")
-        nearest.fit(memberships(part.seen, sharpness) @ anchors, part.seen_codes)
-        images = memberships(part.held_out, sharpness) @ anchors
-        hits[:, column] = nearest.predict(images) == part.held_out_codes
-    return hits
+def _accuracy(part: Part, anchors: Array, sharpness: float) -> float:
+    nearest = KNeighborsClassifier(1, algorithm="kd_tree")
+    nearest.fit(memberships(part.seen.margins, sharpness) @ anchors, part.seen.codes)
+    guesses = nearest.predict(memberships(part.held_out.margins, sharpness) @ anchors)
+    return float(np.average(guesses == part.held_out.codes, weights=part.held_out.weights))
