@@ -87,16 +87,19 @@ class Embedding:
     rho: float
 
 
-def embedding(X, C_int, C_pen, k, X_new, *, ridge, scaling, solver="eigh"):
-    """002 eq. (6) and (8) in R^d; C_int = None stands for the constraint w'w = c."""
+def embedding(X, C_int, C_pen, k, X_new, *, ridge, scaling, size=None, solver="eigh"):
+    """002 eq. (6) and (8) in R^d; C_int = None stands for the constraint w'w = c.
+
+    ``size`` is what the penalty form of a direction is scaled to, None for the number of rows.
+    """
     F, F_new = X - X.mean(axis=0), X_new - X.mean(axis=0)
     A_pen = X.T @ C_pen @ X
     A_int = np.zeros_like(A_pen) if C_int is None else X.T @ C_int @ X
     rho = 1.0 if C_int is None else ridge * np.trace(A_int) / np.linalg.matrix_rank(F)
-    return _solve(F, F_new, A_int, A_pen, np.eye(X.shape[1]), rho, k, scaling, solver)
+    return _solve(F, F_new, A_int, A_pen, np.eye(X.shape[1]), rho, k, scaling, size, solver)
 
 
-def kernel_embedding(K, C_int, C_pen, k, K_new, *, ridge, scaling, solver="eigh"):
+def kernel_embedding(K, C_int, C_pen, k, K_new, *, ridge, scaling, size=None, solver="eigh"):
     """002 eq. (7) and (8) with alpha in R^n, restricted to the range of Kc."""
     n = len(K)
     Kc = total(n) @ K @ total(n)
@@ -105,10 +108,10 @@ def kernel_embedding(K, C_int, C_pen, k, K_new, *, ridge, scaling, solver="eigh"
     A_pen = B.T @ Kc @ C_pen @ Kc @ B
     A_int = np.zeros_like(A_pen) if C_int is None else B.T @ Kc @ C_int @ Kc @ B
     rho = 1.0 if C_int is None else ridge * np.trace(C_int @ Kc) / B.shape[1]
-    return _solve(Kc @ B, Kc_new @ B, A_int, A_pen, B.T @ Kc @ B, rho, k, scaling, solver)
+    return _solve(Kc @ B, Kc_new @ B, A_int, A_pen, B.T @ Kc @ B, rho, k, scaling, size, solver)
 
 
-def _solve(F, F_new, A_int, A_pen, N, rho, k, scaling, solver):
+def _solve(F, F_new, A_int, A_pen, N, rho, k, scaling, size, solver):
     A_int = A_int + rho * N
     if solver == "eigh":
         values, V = eigh(A_pen, A_int)
@@ -117,9 +120,9 @@ def _solve(F, F_new, A_int, A_pen, N, rho, k, scaling, solver):
         values, V = values.real, V.real
     order = np.argsort(values)[::-1][:k]
     values, V = values[order], V[:, order]
-    form, size = {"penalty": (A_pen, len(F)), "intrinsic": (A_int, len(F)), "unit": (N, 1.0)}[
-        scaling
-    ]
+    n = len(F)
+    forms = {"penalty": (A_pen, size or n), "intrinsic": (A_int, n), "unit": (N, 1.0)}
+    form, size = forms[scaling]
     V = V * np.sqrt(size / np.einsum("ij,ik,kj->j", V, form, V))
     return Embedding(values, V, F @ V, F_new @ V, rho)
 

@@ -157,7 +157,7 @@ EIGEN_PARAMETERS = {
     "graph weight text": ({"graph_weight": "1"}, "graph_weight must be.*number.*got '1'"),
     "graph weight None": ({"graph_weight": None}, "graph_weight must be.*number.*got None"),
     "shrinkage zero": ({"shrinkage": 0.0}, "shrinkage must be.*'auto'.*> 0.*got 0"),
-    "shrinkage above 1": ({"shrinkage": 1.5}, "shrinkage must be.*<= 1; got 1.5"),
+    "shrinkage above 1": ({"shrinkage": 1.5}, "shrinkage must be.*< 1; got 1.5"),
     "shrinkage NaN": ({"shrinkage": np.nan}, "shrinkage must be.*got nan"),
     "shrinkage text": ({"shrinkage": "Auto"}, "shrinkage must be.*'auto'.*got 'Auto'"),
     "shrinkage None": ({"shrinkage": None}, "shrinkage must be.*got None"),

@@ -109,6 +109,11 @@ def penalty(name, graph, L, y):
     return le.total(len(y)) if name == "total" or unit_degrees else le.degrees(L)
 
 
+def penalty_size(name, graph, L):
+    """The sum of the degrees if they weigh the rows, else None: the number of rows."""
+    return np.trace(L) if name == "degrees" and graph in ("knn", "mutual") else None
+
+
 def assert_same_embedding(model, expected, X, X_new, tol):
     assert_allclose(model.eigenvalues_, expected.ratios, rtol=tol)
     Z, Z_new = model.transform(X), model.transform(X_new)
@@ -186,7 +191,8 @@ def test_graph_embedding_solves_the_literal_problem(pen, graph, kernel, scaling)
     rule, L = intrinsic(graph, X, y)
     C = penalty(pen, graph, L, y)
     options = {"ridge": RIDGE, "scaling": scaling}
-    expected = literal(kernel, X, L, C, 2, X_new, **options)
+    size = penalty_size(pen, graph, L)
+    expected = literal(kernel, X, L, C, 2, X_new, **options, size=size)
     model = GraphEmbedding(2, intrinsic=rule, penalty=pen, kernel=feature_map(kernel), **options)
     model.fit(X, y)
     assert_same_embedding(model, expected, X, X_new, CLOSE if kernel == "linear" else KERNEL)
@@ -336,7 +342,7 @@ def test_lpp_solves_the_literal_problem(name, kernel):
     X, _, X_new = problem(name)
     L = le.knn(X, N_NEIGHBORS)
     options = {"ridge": RIDGE, "scaling": "penalty"}
-    expected = literal(kernel, X, L, le.degrees(L), 2, X_new, **options)
+    expected = literal(kernel, X, L, le.degrees(L), 2, X_new, **options, size=np.trace(L))
     model = LPP(2, graph=NeighborGraph(N_NEIGHBORS), kernel=feature_map(kernel), ridge=RIDGE).fit(X)
     assert_same_embedding(model, expected, X, X_new, KERNEL)
 
@@ -419,7 +425,8 @@ def test_weighted_rows_are_literally_repeated_rows(pen, graph, scaling):
     rule, L = intrinsic(graph, R, y_R)
     C = penalty(pen, graph, L, y_R)
     options = {"ridge": RIDGE, "scaling": scaling}
-    expected = le.embedding(R, L, C, 2, X_new, **options)
+    size = penalty_size(pen, graph, L)
+    expected = le.embedding(R, L, C, 2, X_new, **options, size=size)
     model = GraphEmbedding(2, intrinsic=rule, penalty=pen, **options)
     assert_same_embedding(model.fit(X, y, sample_weight=weights), expected, R, X_new, CLOSE)
 

@@ -7,12 +7,12 @@
         +-- InvalidInputError (also ValueError)   data that no method can use
         |   +-- InvalidParameterError             a parameter out of its range
         |   +-- GraphError                        a graph that does not fit or is not PSD
-        |   +-- NoDirectionError                  no direction separates the classes at all
-        +-- SolverError (also RuntimeError)       a solver that was used outside its contract
+        |   +-- NoDirectionError                  no direction carries anything at all
+        +-- SolverError (also RuntimeError)       a solver outside its contract or without result
 
     UserWarning
     +-- MarginfoldWarning
-        +-- ExhaustedWarning                      fewer components: nothing is left to find
+        +-- ExhaustedWarning                      fewer components or planes: nothing to find
         +-- GraphUnderflowWarning                 edge weights so small that the graph has no effect
         +-- UncertifiedWarning                    a solver stopped above its duality gap
 """
@@ -47,7 +47,7 @@ class NoDirectionError(InvalidInputError):
 
 
 class SolverError(MarginfoldError, RuntimeError):
-    """A solver was given something outside its contract."""
+    """A solver was given something outside its contract, or did not reach what it promises."""
 
 
 class MarginfoldWarning(UserWarning):

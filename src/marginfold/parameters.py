@@ -27,7 +27,7 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """A finite real number above (or at) a lower bound, and at most an upper one."""
+    """A finite real number above (or at) a lower bound, and below an upper one."""
 
     low: float = -np.inf
     high: float = np.inf
@@ -39,14 +39,14 @@ class Number:
             return False
         number = float(value)
         above = number >= self.low if self.inclusive else number > self.low
-        return bool(np.isfinite(number)) and above and number <= self.high
+        return bool(np.isfinite(number)) and above and number < self.high
 
     def __str__(self) -> str:
         if self.low == -np.inf:
             return "a finite number"
         relation = ">=" if self.inclusive else ">"
         above = f"a finite number {relation} {self.low:g}"
-        return above if self.high == np.inf else f"{above} and <= {self.high:g}"
+        return above if self.high == np.inf else f"{above} and < {self.high:g}"
 
 
 @dataclass(frozen=True)

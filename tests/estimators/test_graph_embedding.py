@@ -113,11 +113,12 @@ def test_eigenvalues_are_ratios_of_sums_over_edges(kernel, intrinsic, penalty):
 
 @pytest.mark.parametrize("kernel", ["linear", RBF])
 def test_lengths_of_the_presets(kernel):
-    """LPP: the degree-weighted scatter is n; NPE: variance 1; LDA: within plus ridge is n."""
+    """LPP: the degree-weighted variance is 1; NPE: variance 1; LDA: within plus ridge is n."""
     lpp = LPP(3, kernel=kernel).fit(X)
     degrees, scores = NeighborGraph().build(X).degrees, lpp.transform(X)
     centred = scores - degrees @ scores / degrees.sum()
-    assert_allclose((degrees[:, None] * centred).T @ centred, len(X) * np.eye(3), atol=1e-6)
+    share = degrees[:, None] / degrees.sum()
+    assert_allclose((share * centred).T @ centred, np.eye(3), atol=1e-8)
     npe = NPE(3, kernel=kernel).fit(X).transform(X)
     assert_allclose(npe.T @ npe, len(X) * np.eye(3), atol=1e-6)
     assert_allclose(npe.mean(axis=0), 0.0, atol=1e-9)

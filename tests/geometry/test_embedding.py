@@ -208,13 +208,13 @@ def test_no_coordinates_give_no_directions():
 
 def test_a_near_form_without_scatter_is_refused():
     far, near, total = forms(SCALED)
-    with pytest.raises(InvalidInputError, match="nothing is near"):
+    with pytest.raises(InvalidInputError, match="no scatter"):
         embed((far, np.zeros_like(near), total))
 
 
 def test_rows_that_do_not_vary_are_refused():
     nothing = np.zeros((3, 3))
-    with pytest.raises(InvalidInputError, match="nothing is near"):
+    with pytest.raises(InvalidInputError, match="no scatter"):
         embed((nothing, nothing, nothing))
 
 

@@ -2,6 +2,6 @@
 
 from marginfold.eigen.leading import leading_pairs
 from marginfold.eigen.pencil import definite_factor, pencil_pairs
-from marginfold.eigen.sparse import smallest_pairs
+from marginfold.eigen.sparse import felt_nodes, smallest_pairs
 
-__all__ = ["definite_factor", "leading_pairs", "pencil_pairs", "smallest_pairs"]
+__all__ = ["definite_factor", "felt_nodes", "leading_pairs", "pencil_pairs", "smallest_pairs"]

@@ -39,6 +39,9 @@ FIRST_BLOCKS = 8
 CHECK_GROWTH = 1.15
 """Convergence is looked at again when the basis has grown by this factor."""
 
+SAFE_RANGE = (1e-100, 1e100)
+"""Sizes of a product whose squares neither vanish nor overflow; beyond them LAPACK is asked."""
+
 START = 20240229
 """Seed of the block to start with: the same matrix gives the same pairs."""
 
@@ -73,7 +76,8 @@ def leading_pairs(A: Array | SymmetricMap, k: int) -> tuple[Array, Array]:
     more (block Lanczos with full orthogonalisation).  A block as wide as k finds an eigenvalue as
     often as it occurs.  Every pair is verified: ``|A v - mu v| <= 1e-12 |A|``.  If that is not
     reached with a basis of a third of the rows, as for a spectrum without decay, and for small
-    matrices or many pairs, LAPACK decomposes the matrix.  The results agree to rounding.
+    matrices, many pairs or entries whose squares vanish, LAPACK decomposes the matrix.  The
+    results agree to rounding.
 
     Examples
     --------
@@ -105,6 +109,9 @@ def _block_lanczos(A: Array | SymmetricMap, k: int, width: int) -> tuple[Array, 
     """Return the pairs found in a growing Krylov space, None if they do not converge in time."""
     n = A.shape[0]
     start = np.random.default_rng(START).standard_normal((n, width))
+    low, high = SAFE_RANGE
+    if not low < np.abs(_times(A, start[:, :1])).max() < high:
+        return None
     basis = _Krylov(np.linalg.qr(start)[0])
     while basis.size < BASIS_SHARE * n:
         basis.grow(A, to=int(CHECK_GROWTH * basis.size) + 1)

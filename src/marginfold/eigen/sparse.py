@@ -119,10 +119,23 @@ def _normalized(L: sp.csr_array, roots: Array) -> sp.csr_array:
     scale = sp.diags_array(1.0 / roots)
     S = scale @ L @ scale
     S = sp.coo_array((S + S.T) / 2)
-    diagonal = np.sqrt(np.maximum(S.diagonal(), 0.0))
-    kept = np.abs(S.data) > EPS * diagonal[S.row] * diagonal[S.col]
-    kept |= S.row == S.col
+    kept = _is_felt(S) | (S.row == S.col)
     return sp.csr_array((S.data[kept], (S.row[kept], S.col[kept])), shape=S.shape)
+
+
+def felt_nodes(L: sp.csr_array) -> Array:
+    """Return the nodes with an edge above the rounding of the diagonal.
+
+    A row so far from all others that its weights are nothing beside those of its neighbors has
+    none: it is no part of the graph.
+    """
+    L = sp.coo_array(L)
+    return np.unique(L.row[_is_felt(L) & (L.row != L.col)])
+
+
+def _is_felt(S: sp.coo_array) -> Array:
+    diagonal = np.sqrt(np.maximum(S.diagonal(), 0.0))
+    return np.asarray(np.abs(S.data) > EPS * diagonal[S.row] * diagonal[S.col])
 
 
 def _contrasts(part: Array, degrees: Array, k: int) -> Array:
@@ -171,6 +184,6 @@ def _verified(S: sp.csr_array, values: Array, vectors: Array) -> float:
         raise SolverError(
             f"An eigenvector of a graph on {S.shape[0]} nodes has a relative residual of "
             f"{residual:.1e}; {RESIDUAL:g} is needed. The edge weights span too many orders of "
-            "magnitude: use more even sample weights or a larger width."
+            "magnitude: use NeighborGraph(weights='binary') or a larger width."
         )
     return residual

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
-from marginfold.eigen import smallest_pairs
+from marginfold.eigen import felt_nodes, smallest_pairs
 from marginfold.errors import (
     ExhaustedWarning,
     GraphError,
@@ -93,6 +93,7 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             n_parts = max(n_parts, laplacian.n_closed)
         vectors = pairs.vectors * np.sqrt(graph.degrees[joined].sum())
         self.eigenvalues_ = pairs.values
+        self.residual_ = float(pairs.residual)
         self.n_components_ = len(pairs.values)
         self._coordinates = vectors * column_signs(vectors)
         self._points = X[graph.rows[joined]]
@@ -105,8 +106,8 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._warn(len(joined), n_parts, n_unknown)
 
     def _joined_nodes(self, graph: NodeGraph) -> Array:
-        """Return the nodes with an edge; refuse graphs without any."""
-        joined = np.flatnonzero(abs(graph.L).sum(axis=1))
+        """Return the nodes with an edge that is felt; refuse graphs without any."""
+        joined = felt_nodes(graph.L)
         if len(joined) < 2:
             raise GraphError(
                 f"{type(self).__name__} got a graph without edges on {len(graph.rows)} distinct "
@@ -125,7 +126,7 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if self._link is not None and not known.all():
             embedding[~known] = self._place(X[~known])
         if self._link is None:  # transform has nothing but the table to look up
-            self._points, self._coordinates = X, embedding
+            self._points, self._coordinates = X.copy(), embedding.copy()
         return embedding
 
     def _place(self, X: Any) -> Array:

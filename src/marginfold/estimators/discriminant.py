@@ -23,17 +23,20 @@ class LDA(GraphEmbedding):
 
     `GraphEmbedding` of the within-class against the between-class graph: the directions have the
     largest ``v'S_B v / v'(S_W + rho I)v``; there are at most ``n_classes - 1``.  With shrinkage s,
-    S_W is replaced by ``(1 - s) S_W + s mu I``, mu its trace divided by the number of features that
-    vary (with a kernel, by the rank of the rows): the within-class covariance of scikit-learn's
-    ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage=s)``.
+    ``rho = s / (1 - s) mu``, mu the trace of S_W divided by the number of features that vary (with
+    a kernel, by the rank of the rows).  The directions are those of ``(1 - s) S_W + s mu I``, which
+    is the within-class covariance of scikit-learn's ``LinearDiscriminantAnalysis(solver="lsqr",
+    shrinkage=s)`` for a number s (if no feature is constant).
 
     Parameters
     ----------
     n_components : int or None, default=None
         Largest number of components; None means ``n_classes - 1``.
     shrinkage : float or "auto", default=1e-8
-        Between 0 (excluded) and 1; "auto" is the estimate of Ledoit and Wolf.  The default only
-        makes S_W definite; it is felt when features have variances many decades apart.
+        Between 0 (excluded) and 1; "auto" is the estimate of Ledoit and Wolf for the rows
+        about their class means (scikit-learn standardises each class first, which makes a
+        difference for features in different units).  The default only makes S_W definite; it is
+        felt when features have variances many decades apart: standardise them.
     kernel : str, callable, feature map or transformer, default="linear"
         See `MMDA`, and `KDA` for a better start with kernels.
     unlabeled, reconstruct
@@ -63,7 +66,7 @@ class LDA(GraphEmbedding):
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
         "n_components": Either(Choice(None), Count(1)),
-        "shrinkage": Either(Choice("auto"), Number(0.0, LARGEST_SHRINKAGE, inclusive=False)),
+        "shrinkage": Either(Choice("auto"), Number(0.0, 1.0, inclusive=False)),
     }
 
     scaling = "intrinsic"
@@ -165,7 +168,7 @@ def _ledoit_wolf(c: Coordinates, codes: Array, weights: Array, n_dimensions: int
     size = float((S**2).sum())
     delta = size - float(np.trace(S)) ** 2 / n_dimensions
     fourth = float(weights @ np.einsum("ij,ij->i", rows, rows) ** 2) / n
-    if delta <= 0:
-        return LARGEST_SHRINKAGE
-    smallest = np.finfo(float).eps
+    smallest = float(np.finfo(float).eps)
+    if delta <= smallest * size:  # a multiple of the identity: shrinking would change nothing
+        return smallest
     return float(np.clip((fourth - size) / (n * delta), smallest, LARGEST_SHRINKAGE))

@@ -26,6 +26,8 @@ class LaplacianEigenmaps(DirectEmbedding):
     ----------
     embedding_ : array of shape (n_samples, n_components_)
         Coordinates of the training rows.
+    residual_ : float
+        Largest relative residual of the eigenvectors.
     eigenvalues_ : array of shape (n_components_,)
         Between 0 and 2, smallest first.
     n_components_ : int

@@ -13,7 +13,7 @@ from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, wa
 from marginfold.estimators.preparation import Coordinates, coordinates, read_labelled, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
-from marginfold.graphs import resolve_graph
+from marginfold.graphs import SHORTHANDS, resolve_graph
 from marginfold.graphs.classes import BetweenClassGraph, WithinLaplacian
 from marginfold.graphs.laplacian import Laplacian
 from marginfold.labels import UNLABELLED
@@ -40,7 +40,7 @@ class Recipe:
 
     intrinsic: Any
     penalty: Any
-    ridge: float | Callable[[Coordinates, Array, Array], float]
+    ridge: Any | Callable[[Coordinates, Array, Array], float]
     scaling: str
 
     @property
@@ -52,18 +52,21 @@ class Recipe:
     @property
     def uses_labels(self) -> bool:
         """Whether one of the graphs needs classes."""
-        return any(bool(getattr(resolve_graph(g), "uses_labels", True)) for g in self.graphs)
+        rules = [
+            SHORTHANDS[g]() if isinstance(g, str) and g in SHORTHANDS else g for g in self.graphs
+        ]
+        return any(bool(getattr(rule, "uses_labels", hasattr(rule, "build"))) for rule in rules)
 
 
 class GraphEmbedding(Projection):
     """Directions in which rows of one graph stay together and those of another move apart.
 
-    With Z the coordinates of the rows, ``N = Z'L Z`` of the intrinsic graph and ``F = Z'L'Z`` of
-    the penalty graph, the directions have the largest
+    With Z the coordinates of the rows, ``N = Z'L Z`` of the intrinsic graph and ``F = Z'Lp Z``
+    of the penalty graph, the directions have the largest
 
     ``v'Fv / v'(N + rho I)v``,    ``rho = ridge tr(N) / rank(Z)``
 
-    (002 eqs. (5) to (7) and Table 2).  PCA, discriminant analysis, locality preserving projections
+    (002 eqs. (5) to (8) and Table 1).  PCA, discriminant analysis, locality preserving projections
     and neighborhood preserving embedding are pairs of graphs, see the examples; with a kernel they
     are the kernel versions.
 
@@ -81,10 +84,11 @@ class GraphEmbedding(Projection):
     kernel : str, callable, feature map or transformer, default="linear"
         See `MMDA`.
     ridge : float, default=1e-3
-        Relative ridge.  It matters with kernels: 1e-6 overfits.
+        Relative ridge.  It matters with kernels: 1e-6 overfits.  Without an intrinsic graph there
+        is none.
     scaling : {"penalty", "intrinsic", "unit"}, default="penalty"
-        Length of the directions: the mean over the rows of the penalty form or of the intrinsic
-        form (with the ridge) is 1, or ``|v| = 1``.
+        Length of the directions: the mean over the rows of the penalty form (weighted by the
+        degrees, for "degrees") or of the intrinsic form (with the ridge) is 1, or ``|v| = 1``.
     unlabeled : object, default=None
         Rows with this label have none: graphs of classes leave them isolated.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
@@ -159,7 +163,7 @@ class GraphEmbedding(Projection):
 
     def _recipe(self) -> Recipe:
         """Return what makes the method."""
-        return Recipe(self.intrinsic, self.penalty, float(self.ridge), self.scaling)
+        return Recipe(self.intrinsic, self.penalty, self.ridge, self.scaling)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the directions.
@@ -200,9 +204,10 @@ class GraphEmbedding(Projection):
             return laplacian
 
         near = None if recipe.intrinsic is None else build(resolve_graph(recipe.intrinsic))
-        limit = c.Z.shape[1]
+        limit, far_size = c.Z.shape[1], float(weights.sum())
         if is_degrees(recipe.penalty):
             far = _degree_graph(near)
+            far_size = float(far.degrees.sum())
         else:
             rule = resolve_graph(recipe.penalty)
             far = build(rule)
@@ -214,10 +219,11 @@ class GraphEmbedding(Projection):
             far.scatter(c.Z),
             None if near is None else near.scatter(c.Z),
             c.total,
-            ridge=ridge(c, codes, weights) if callable(ridge) else ridge,
+            ridge=ridge(c, codes, weights) if callable(ridge) else float(ridge),
             n_components=wanted,
             scaling=recipe.scaling,
             size=float(weights.sum()),
+            far_size=far_size,
         )
 
     def _store(self, c: Coordinates, weights: Array, embedding: Embedding) -> None:
@@ -231,7 +237,8 @@ class GraphEmbedding(Projection):
         if self.n_components is not None and found < self.n_components:
             warn(
                 f"{name} found {found} of {self.n_components} components: no other direction "
-                "carries anything of what the penalty graph should keep apart.",
+                "keeps anything apart that the penalty graph joins (the means of c classes differ "
+                "in c - 1 directions at most).",
                 ExhaustedWarning,
             )
         scores = c.Z @ embedding.directions
@@ -243,6 +250,12 @@ class GraphEmbedding(Projection):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self._recipe().uses_labels
         return tags
+
+
+def _uses_labels(graph: Any) -> bool:
+    """Return whether a rule or shorthand needs classes; what is neither is refused later."""
+    rule = SHORTHANDS[graph]() if isinstance(graph, str) and graph in SHORTHANDS else graph
+    return bool(getattr(rule, "uses_labels", hasattr(rule, "build")))
 
 
 def is_degrees(graph: Any) -> bool:

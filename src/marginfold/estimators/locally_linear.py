@@ -28,6 +28,8 @@ class LocallyLinearEmbedding(DirectEmbedding):
     ----------
     embedding_ : array of shape (n_samples, n_components_)
         Coordinates of the training rows.
+    residual_ : float
+        Largest relative residual of the eigenvectors.
     eigenvalues_ : array of shape (n_components_,)
         Mean squared error of rebuilding each coordinate, smallest first.
     n_components_ : int

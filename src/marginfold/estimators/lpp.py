@@ -30,8 +30,7 @@ class LPP(GraphEmbedding):
     Attributes
     ----------
     components_, eigenvalues_, mean_, n_components_, feature_map_, directions_
-        See `GraphEmbedding`.  The degree-weighted scatter of the scores is that of as many rows
-        of degree and variance 1.
+        See `GraphEmbedding`.  The degree-weighted variance of each score is 1.
 
     References
     ----------
@@ -68,7 +67,7 @@ class LPP(GraphEmbedding):
         self.reconstruct = reconstruct
 
     def _recipe(self) -> Recipe:
-        return Recipe(self.graph, DEGREES, float(self.ridge), self.scaling)
+        return Recipe(self.graph, DEGREES, self.ridge, self.scaling)
 
 
 class NPE(GraphEmbedding):
@@ -128,4 +127,4 @@ class NPE(GraphEmbedding):
         self.reconstruct = reconstruct
 
     def _recipe(self) -> Recipe:
-        return Recipe(self.graph, "total", float(self.ridge), self.scaling)
+        return Recipe(self.graph, "total", self.ridge, self.scaling)

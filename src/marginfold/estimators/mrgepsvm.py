@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from marginfold.eigen import pencil_pairs
+from marginfold.errors import MarginfoldWarning, warn
 from marginfold.estimators.nearest_plane import NearestPlane, PlaneRows
+from marginfold.geometry.metric import has_no_scatter
 from marginfold.graphs import NeighborGraph, resolve_graph
 from marginfold.parameters import Choice, Constraint, Number
 from marginfold.rows import Array
@@ -18,8 +20,8 @@ class MRGEPSVC(NearestPlane):
 
     The plane ``w'z + b = 0`` of a class is close to its rows and far from all others.  With
     ``h = (z, 1)``, ``P`` the moments ``h h'`` summed over the rows of the class, ``Q`` over the
-    rest, and ``M`` the scatter ``Z'LZ`` of a graph on the rows of the class (003 eq. (25)), it
-    maximises over ``v = (w, b)``
+    rest, and ``M`` the scatter ``Z'LZ`` of a graph on the rows of the class (003 eqs. (4) and
+    (24)), it maximises over ``v = (w, b)`` (eq. (25))
 
     ``v'(Q + dM M)v / v'(P + dT T)v``              (manifold="denominator", as printed)
 
@@ -124,23 +126,28 @@ class MRGEPSVC(NearestPlane):
 
     def _planes(self, rows: PlaneRows) -> Array:
         graph = resolve_graph(self._default_graph() if self.graph is None else self.graph)
-        pairs = [self._plane(rows, graph, code) for code in range(rows.n_classes)]
+        codes = range(rows.n_classes)
+        terms = [
+            rows.graph_moments(graph, code) if self.graph_weight > 0 else None for code in codes
+        ]
+        if self.graph_weight > 0 and not any(np.any(M) for M in terms):
+            warn(
+                f"{type(self).__name__}: {graph!r} joins no different rows of a class, so that it "
+                "has no effect. Use a graph such as NeighborGraph(mode='mutual').",
+                MarginfoldWarning,
+            )
+        pairs = [self._plane(rows, code, M) for code, M in zip(codes, terms, strict=True)]
         self.eigenvalues_ = np.array([value for value, _ in pairs])
         return np.column_stack([vector for _, vector in pairs])
 
-    def _plane(self, rows: PlaneRows, graph: Any, code: int) -> tuple[float, Array]:
+    def _plane(self, rows: PlaneRows, code: int, M: Array | None) -> tuple[float, Array]:
         """Solve 003 eq. (26) for one class, with the definite matrix on the right."""
-        P = rows.own(code)
-        Q = np.asarray(rows.moments - P)
-        diagonal = np.arange(len(P))
-        near, far = P.copy(), Q
-        near[diagonal, diagonal] += rows.ridge(P, float(self.ridge), self.normalize)
-        if self.graph_weight > 0:
-            M = rows.graph_moments(graph, code)
-            if self.manifold == "denominator":
-                far = Q + self._graph_scale(M, Q) * M
-            else:
-                near += self._graph_scale(M, P) * M
+        P, Q = rows.own_and_rest(code)
+        near, far = P + rows.ridge(P, float(self.ridge), self.normalize) * np.eye(len(P)), Q
+        if M is not None and self.manifold == "denominator":
+            far = Q + self._graph_scale(M, Q) * M
+        elif M is not None:
+            near = near + self._graph_scale(M, P) * M
         values, vectors = pencil_pairs(far, near, 1)
         return float(values[0]), vectors[:, 0]
 
@@ -149,7 +156,8 @@ class MRGEPSVC(NearestPlane):
         weight, size = float(self.graph_weight), float(np.trace(M))
         if not self.normalize:
             return weight
-        return weight * float(np.trace(target[:-1, :-1])) / size if size > 0 else 0.0
+        features = target[:-1, :-1]
+        return 0.0 if has_no_scatter(size, features) else weight * float(np.trace(features)) / size
 
     @staticmethod
     def _default_graph() -> NeighborGraph:

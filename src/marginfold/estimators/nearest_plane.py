@@ -26,11 +26,17 @@ NOWHERE = 1e-6
 EVEN = 1e-9
 """The rest lies on both sides of a plane if its mean height is below this share of the heights."""
 
+SHOWN_TERMS = 10
+"""A printed plane has its largest coefficients, up to this many."""
+
+NO_OFFSET = 1e-12
+"""An offset below this, beside a unit normal, is printed as 0."""
+
 SMALL_TERM = 5e-3
 """A coefficient below this share of the largest is left out when a plane is printed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plane:
     """One plane, ``x'normal + offset = 0``, with a unit normal; str(plane) is its equation.
 
@@ -46,15 +52,18 @@ class Plane:
         largest = np.abs(self.normal).max(initial=0.0)
         if largest == 0:
             return f"{self.label!r}: nowhere"
+        order = np.argsort(-np.abs(self.normal), kind="stable")[:SHOWN_TERMS]
         terms = [
-            f"{value:+.3g} {name}"
-            for value, name in zip(self.normal, self.names, strict=True)
-            if abs(value) >= SMALL_TERM * largest
+            f"{self.normal[j]:+.3g} {self.names[j]}"
+            for j in np.sort(order)
+            if abs(self.normal[j]) >= SMALL_TERM * largest
         ]
-        return f"{self.label!r}: {' '.join(terms)} {self.offset:+.3g} = 0"
+        rest = " ..." if len(self.normal) > SHOWN_TERMS else ""
+        offset = 0.0 if abs(self.offset) < NO_OFFSET else self.offset
+        return f"{self.label!r}: {' '.join(terms)}{rest} {offset:+.3g} = 0"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PlaneRows:
     """Rows ``h = (V'z, 1)`` with weights and classes, in coordinates in which T is the identity.
 
@@ -78,13 +87,14 @@ class PlaneRows:
     rank: int
 
     def own(self, code: int) -> Array:
-        """Return P of 003 eq. (4): the moments of the rows of a class."""
+        """Return P: the moments of the rows of a class."""
         members = self.codes == code
         return gram(self.H[members], self.weights[members])
 
-    def rest(self, code: int) -> Array:
-        """Return Q of 003 eq. (4): the moments of all other rows."""
-        return np.asarray(self.moments - self.own(code))
+    def own_and_rest(self, code: int) -> tuple[Array, Array]:
+        """Return P and Q of 003 eq. (4): the moments of a class and those of all other rows."""
+        P = self.own(code)
+        return P, np.asarray(self.moments - P)
 
     @cached_property
     def moments(self) -> Array:
@@ -146,7 +156,8 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
             self.classes_ = read.classes
             c = coordinates(self.kernel, read.X, read.weights)
             self.feature_map_ = c.feature_map
-            kept = np.flatnonzero(read.weights)
+            kept: Any = np.flatnonzero(read.weights)
+            kept = slice(None) if len(kept) == len(read.weights) else kept
             codes = read.codes[kept]
             weights = self._class_weighted(read.weights[kept], codes)
             Z = c.Z[kept]
@@ -187,7 +198,10 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         """Warn of classes whose plane is nowhere near the data; return their constant distance."""
         labels = self.classes_.tolist()
         names = ", ".join(repr(labels[code]) for code in np.flatnonzero(~placed))
-        advice = "Try a kernel, another ridge or other costs, and look for constant features."
+        advice = (
+            "A class between others has no plane that leaves them on one side: try a kernel or "
+            "sklearn.multiclass.OneVsOneClassifier. Look for constant features, too."
+        )
         if placed.any():
             warn(
                 f"{type(self).__name__}: no plane describes {names}: it would be infinitely far "
@@ -215,7 +229,7 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
             default = [f"x{j}" for j in range(normals.shape[1])]
             names = [str(name) for name in getattr(self, "feature_names_in_", default)]
         return [
-            Plane(label, normal, float(offset), tuple(names))
+            Plane(label, normal.copy(), float(offset), tuple(names))
             for label, normal, offset in zip(self.classes_.tolist(), normals, offsets, strict=True)
         ]
 

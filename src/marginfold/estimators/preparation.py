@@ -160,7 +160,8 @@ def uncertified_note(estimator: Any, gap: float) -> str:
     """Say how far a solution is certified when that is less than the solver promised."""
     return (
         f"{type(estimator).__name__}: certified to a relative duality gap of {gap:.1e} only, above "
-        "the tolerance of the solver; allow it more iterations, scale the features or lower C."
+        "the tolerance of the solver; scale the features, lower the cost, or allow the solver more "
+        "iterations."
     )
 
 

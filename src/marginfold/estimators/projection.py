@@ -19,7 +19,7 @@ from marginfold.estimators.reconstruction import (
     learn_reconstruction,
 )
 from marginfold.feature_maps import is_linear, is_pairwise
-from marginfold.rows import Array, dense
+from marginfold.rows import Array, dense, row_blocks
 
 
 def _can_rebuild(estimator: Any) -> bool:
@@ -131,7 +131,12 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Features in different units do not compare: standardise them first.  The mean with signs
         is ``loadings(X).mean(axis=0)``.
         """
-        return np.asarray(np.abs(self.loadings(X)).mean(axis=0))
+        X = self._read(X)
+        directions = self._scaled_directions()
+        total = np.zeros((self.n_components_, X.shape[1]))
+        for block in row_blocks(X.shape[0], total.size):
+            total += np.abs(self.feature_map_.jacobian(X[block], directions)).sum(axis=0)
+        return total / X.shape[0]
 
     def _images(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""

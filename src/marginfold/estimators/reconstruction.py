@@ -123,18 +123,18 @@ class Learned:
 def _fitted(template: Any, scores: Array, targets: Array, weights: Array) -> Any:
     regressor = _kernel_ridge(scores, weights) if template is None else clone(template)
     rows = targets[:, 0] if targets.shape[1] == 1 else targets
-    equal = bool((weights == weights[0]).all())
+    plain = bool((weights == 1).all())
     try:
         return (
             regressor.fit(scores, rows)
-            if equal
+            if plain
             else regressor.fit(scores, rows, sample_weight=weights)
         )
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"The regressor {shown(template)} cannot be fitted on scores and rows ({error}). It "
-            "must take several targets (wrap it in MultiOutputRegressor) and, with unequal "
-            "weights of the rows, sample_weight."
+            "must take several targets (wrap it in MultiOutputRegressor) and, with weights of the "
+            "rows, sample_weight."
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,24 @@ CONSTRAINTS: dict[str, Constraint] = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class GramMatrix:
+    """``Z Z'`` as products: many rows need no matrix of rows by rows."""
+
+    rows: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.rows), len(self.rows)
+
+    def __matmul__(self, V: Array) -> Array:
+        return np.asarray(self.rows @ (self.rows.T @ V))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return np.asarray(self.rows @ self.rows.T, dtype=dtype)
+
+
 class SVMPCA(Projection):
     """Principal and kernel principal components, as a support vector machine of one class.
 
@@ -44,7 +63,7 @@ class SVMPCA(Projection):
         See `MMDA`.
     bias : bool, default=True
         Whether scores have a bias term, which centres the rows; False is the problem (5), about
-        the origin.
+        the origin.  It decides over the ``center`` of a feature map that is given.
     solver : {"auto", "primal", "dual"}, default="auto"
         The eigenvectors of the covariance of the coordinates (features x features), or of the
         Gram matrix (rows x rows).  "auto" takes the smaller one.  A kernel function has the dual
@@ -61,11 +80,13 @@ class SVMPCA(Projection):
     eigenvalues_ : array of shape (n_components_,)
         Eigenvalues of the Gram matrix, largest first: the sum of the squared scores.
     alphas_ : array of shape (n_samples, n_components_)
-        The paper's dual vectors, of unit norm; the sum of each is 0 with a bias.
+        The paper's dual vectors, of unit norm; the sum of each is 0 with a bias.  (With sample
+        weights: the weighted sums, also for the scores.)
     scores_ : array of shape (n_samples, n_components_)
         The scores of the training rows, ``sqrt(eigenvalues_) alphas_``.
     explained_variance_, explained_variance_ratio_ : arrays of shape (n_components_,)
-        As in scikit-learn's PCA: ``eigenvalues_ / (n - 1)``, and as a share of the whole.
+        As in scikit-learn's PCA: ``eigenvalues_ / (n - 1)`` with n the sum of the weights (divided
+        by n if that is 1 or less), and as a share of the whole.
     intercepts_ : array of shape (n_components_,)
         The bias b of eq. (18), for directions of unit norm.
     components_ : array of shape (n_components_, n_features)
@@ -149,7 +170,8 @@ class SVMPCA(Projection):
         """Return what the feature map is told: whether to centre, and how much will be used."""
         feature_map = resolve_feature_map(self.kernel)
         if not isinstance(feature_map, ExactKernel):
-            return {"center": bool(self.bias)}
+            known = "center" in feature_map.get_params(deep=False)
+            return {"center": bool(self.bias)} if known else {}
         if self.solver == "primal":
             raise InvalidParameterError(
                 "SVMPCA: solver='primal' needs explicit features, which the kernel does not have; "
@@ -166,7 +188,7 @@ class SVMPCA(Projection):
             return leading_pairs(c.total, wanted)  # 004 eq. (3)
         roots = np.sqrt(weights)[:, None]
         rows = c.Z * roots
-        values, alphas = leading_pairs(rows @ rows.T, min(wanted, n))  # eqs. (9), (20)
+        values, alphas = leading_pairs(GramMatrix(rows), min(wanted, n))  # eqs. (9), (20)
         positive = values > NO_VARIANCE * np.trace(c.total)
         values, alphas = values[positive], alphas[:, positive]
         return values, np.asarray(rows.T @ alphas / np.sqrt(values))  # w = sum alpha z, unit norm
@@ -193,6 +215,6 @@ class SVMPCA(Projection):
         self.eigenvalues_ = values
         self.scores_ = c.Z @ W
         self.alphas_ = self.scores_ / np.sqrt(values)
-        self.explained_variance_ = values / max(size - 1.0, 1.0)
+        self.explained_variance_ = values / (size - 1.0 if size > 1 else size)
         self.explained_variance_ratio_ = values / whole
         self.intercepts_ = np.asarray(c.feature_map.offsets(W))

@@ -119,18 +119,15 @@ class TwinSVC(NearestPlane):
             warn(uncertified_note(self, self.gap_.max()), UncertifiedWarning)
         return planes
 
-    def _metric(self, rows: PlaneRows, code: int) -> Array:
-        """Return P + dT I."""
-        P = rows.own(code)
-        return np.asarray(P + rows.ridge(P, float(self.ridge), self.normalize) * np.eye(len(P)))
-
     def _cost(self, rows: PlaneRows, code: int) -> float:
         second = code == 1 and rows.n_classes == 2 and self.C2 is not None
         return float(self.C2 if second else self.C1)  # type: ignore[arg-type]
 
     def _hinge(self, rows: PlaneRows, code: int) -> Array:
         """Whiten by P + dT I = F F': the rest is then a support vector problem without bias."""
-        F = definite_factor(self._metric(rows, code))
+        P = rows.own(code)
+        ridge = rows.ridge(P, float(self.ridge), self.normalize)
+        F = definite_factor(P + ridge * np.eye(len(P)))
         others = rows.codes != code
         U = -scipy.linalg.solve_triangular(F, rows.H[others].T, lower=True, check_finite=False).T
         costs = self._cost(rows, code) * rows.weights[others]
@@ -143,6 +140,7 @@ class TwinSVC(NearestPlane):
     def _least_squares(self, rows: PlaneRows, code: int) -> Array:
         """Solve (P + dT I + C Q) v = -C sum_rest h."""
         C, others = self._cost(rows, code), rows.codes != code
-        A = self._metric(rows, code) + C * rows.rest(code)
+        P, Q = rows.own_and_rest(code)
+        A = P + rows.ridge(P, float(self.ridge), self.normalize) * np.eye(len(P)) + C * Q
         target = -C * (rows.weights[others] @ rows.H[others])
         return np.asarray(scipy.linalg.cho_solve((definite_factor(A), True), target))

@@ -24,7 +24,7 @@ SCALINGS = ("penalty", "intrinsic", "unit")
 
 @dataclass(frozen=True)
 class Embedding:
-    """Directions (columns), the ratio of the two forms along each, and how many carry nothing."""
+    """Directions (columns) and the ratio of the two forms along each."""
 
     directions: Array
     ratios: Array
@@ -39,6 +39,7 @@ def graph_embedding(
     n_components: int,
     scaling: str,
     size: float,
+    far_size: float | None = None,
 ) -> Embedding:
     """Find the directions with the largest ratio ``v'Fv / v'(N + rho I)v``.
 
@@ -53,9 +54,9 @@ def graph_embedding(
     n_components : int
         Fewer are returned if fewer carry something.
     scaling : {"penalty", "intrinsic", "unit"}
-        ``v'Fv = size``, ``v'(N + rho I)v = size`` or ``|v| = 1``.
-    size : float
-        The total weight of the rows.
+        ``v'Fv = far_size``, ``v'(N + rho I)v = size`` or ``|v| = 1``.
+    size, far_size : float
+        The total weight of the rows, as they are and, if not None, as they count in F.
     """
     span = span_of(total)
     if span is not None:  # elsewhere both forms are rounding, and so is their ratio
@@ -67,7 +68,10 @@ def graph_embedding(
     variance = np.einsum("ij,ik,kj->j", V, total, V, optimize=True)
     share = float(np.trace(far)) / max(float(np.trace(total)), np.finfo(float).tiny)
     kept = spread > NOTHING * share * variance
-    norms = {"penalty": spread / size, "intrinsic": np.full(len(ratios), 1.0 / size)}
+    norms = {
+        "penalty": spread / (size if far_size is None else far_size),
+        "intrinsic": np.full(len(ratios), 1.0 / size),
+    }
     lengths = norms.get(scaling, np.einsum("ij,ij->j", V, V))[kept]
     directions = V[:, kept] / np.sqrt(lengths)
     return Embedding(directions if span is None else span @ directions, ratios[kept])
@@ -77,8 +81,8 @@ def _definite(near: Array, total: Array, ridge: float) -> Array:
     if has_no_scatter(float(np.trace(near)), total):
         raise InvalidInputError(
             "The intrinsic graph has no scatter on these rows: it has no edges, or only between "
-            "copies of a row, so that nothing is near. Use a graph that joins different rows, or "
-            "PCA (SVMPCA)."
+            "copies of a row (each class of LDA may have only one distinct row, or a kernel may be "
+            "constant). Use a graph that joins different rows, scale the features, or use SVMPCA."
         )
     rho = ridge * float(np.trace(near)) / len(near)  # all dimensions of the span
     return np.asarray(near + rho * np.eye(len(near)))

@@ -1,8 +1,8 @@
 """The value that a graph rule builds: a positive semi-definite Laplacian L = D - W.
 
-Only the quadratic form Z'LZ and the degrees are ever asked for, so no kind of graph stores a
-dense n x n array. The class-structured kinds live in ``classes``, the factored one in
-``reconstruction``.
+The quadratic form Z'LZ, the degrees and, for neighbor graphs, sparse matrices of nodes are asked
+for, so no kind of graph stores a dense n x n array. The class-structured kinds live in
+``classes``, the factored one in ``reconstruction``.
 """
 
 from __future__ import annotations
