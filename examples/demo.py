@@ -50,7 +50,16 @@ from marginfold.errors import ExhaustedWarning
 
 OUTPUT = Path("demo")
 DATA = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
-DRAWN = ("SVMPCA", "LDA", "KDA", "LPP", "eigenmaps", "LSVA", "WSVDA", "MarginMap")
+DRAWN = (
+    "SVMPCA",
+    "LDA",
+    "KDA (80 landmarks)",
+    "LPP",
+    "eigenmaps",
+    "LSVA",
+    "WSVDA",
+    "MarginMap of SVC(C=10)",
+)
 EDGE = 1e-3
 """Room round a picture whose rows are all on a line."""
 
@@ -66,7 +75,7 @@ def transformers(n_components: int, n_features: int, n_classes: int) -> dict[str
     return {
         "SVMPCA": SVMPCA(k),
         "LDA": LDA(lda),
-        "KDA": KDA(lda, kernel=nystroem),
+        "KDA (80 landmarks)": KDA(lda, kernel=nystroem),
         "LPP": LPP(k),
         "NPE": NPE(k),
         "eigenmaps": LaplacianEigenmaps(k),
@@ -75,7 +84,7 @@ def transformers(n_components: int, n_features: int, n_classes: int) -> dict[str
         "LSVA": LSVA(k),
         "LSVA splits": LSVA(k, tasks="splits"),
         "WSVDA": WSVDA(k),
-        "MarginMap": MarginMap(SVC(C=10)),
+        "MarginMap of SVC(C=10)": MarginMap(SVC(C=10)),
     }
 
 
@@ -125,7 +134,7 @@ def classifiers() -> dict[str, Any]:
         "LapSVC (classifier, 1 label in 5)": LapSVC(),
         "GEPSVC (classifier, planes)": GEPSVC(),
         "MRGEPSVC (classifier, planes)": MRGEPSVC(),
-        "TwinSVC (classifier, planes)": TwinSVC(loss="least_squares"),
+        "TwinSVC (planes, least squares)": TwinSVC(loss="least_squares"),
     }
 
 
@@ -166,7 +175,7 @@ def draw() -> Path:
             error = error_1nn(Z_train, y_train, Z_test, y_test)
             panel(axes[row, column], Z_test, y_test, f"{100 * error:.1f} %")
             if row == 0:
-                axes[row, column].set_title(name, fontsize=11)
+                axes[row, column].set_title(name, fontsize=10)
         axes[row, 0].set_ylabel(data, fontsize=11)
     figure.suptitle("Held-out rows in two dimensions, with their 1-NN error", fontsize=13)
     return saved(figure, "embeddings.png")
