@@ -27,7 +27,7 @@ export PIP_USER := 0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check format bench bench-quick torture lock clean remake
+.PHONY: help install demo test check format bench bench-quick bench-eigen torture lock clean remake
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,11 @@ bench: $(READY) ## measure everything in benchmarks/
 
 bench-quick: $(READY) ## the same on small problems
 	@$(BIN)/python benchmarks/run.py --quick
+
+bench-eigen: $(READY) ## kernel PCA, direct embeddings, planes and MarginMap beside their peers (about 10 minutes)
+	@for script in kernel_pca embeddings planes margin_map; do \
+	  $(BIN)/python benchmarks/$$script.py || exit 1; \
+	done
 
 torture: $(READY) ## the long randomised tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) -m torture --hypothesis-profile=torture tests
