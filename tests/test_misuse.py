@@ -135,8 +135,6 @@ FAILURES = {
     "kernel name": ({"kernel": "rfb"}, X[:, :2], Y),
     "reconstruction": ({"reconstruct": "fixed_point", "kernel": "poly"}, X[:, :2], Y),
     "regressor": ({"reconstruct": KNeighborsClassifier(99)}, X[:, :2], Y),
-}
-GRAPH_FAILURES = {
     "graph": ({"graph": "kkn"}, X[:, :2], Y),
     "intrinsic": ({"intrinsic": "kkn"}, X[:, :2], Y),
     "penalty": ({"penalty": "kkn"}, X[:, :2], Y),
@@ -176,19 +174,14 @@ def test_nothing_is_fitted_after_a_failure(cls, case):
     nothing_is_fitted(cls, *FAILURES[case])
 
 
-@where_it_applies(GRAPH_FAILURES, SUPERVISED)
-def test_nothing_is_fitted_after_a_failure_of_the_graph(cls, case):
-    nothing_is_fitted(cls, *GRAPH_FAILURES[case])
-
-
 @where_it_applies(LABEL_FAILURES, SUPERVISED)
 def test_nothing_is_fitted_after_a_failure_of_the_labels(cls, case):
     nothing_is_fitted(cls, *LABEL_FAILURES[case])
 
 
-@where_it_applies(FAILURES | GRAPH_FAILURES)
+@where_it_applies(FAILURES)
 def test_a_fitted_estimator_survives_a_failed_fit(cls, case):
-    the_old_fit_survives(cls, *(FAILURES | GRAPH_FAILURES)[case])
+    the_old_fit_survives(cls, *FAILURES[case])
 
 
 @where_it_applies(LABEL_FAILURES, SUPERVISED)
