@@ -22,7 +22,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-OWN_FRAMES = ("marginfold", "sklearn")
+OWN_FRAMES = ("joblib", "marginfold", "sklearn")
 """Packages that a warning does not point into: it names the line of the user."""
 
 

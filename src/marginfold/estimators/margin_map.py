@@ -226,7 +226,7 @@ class MarginMap(
     def _classifier(self, X: Any, weights: Array) -> Any:
         if self.classifier is not None:
             return self.classifier
-        if len(weights) <= EXACT_ROWS:
+        if np.count_nonzero(weights) <= EXACT_ROWS:
             return _default(ExactKernel("rbf", rank=EXACT_RANK))
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         gamma = resolve_gamma("scale", "rbf", X, weights)

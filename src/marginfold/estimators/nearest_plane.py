@@ -273,4 +273,6 @@ def _side(rows: PlaneRows, values: Array, normal: Array, code: int) -> float:
     heights = rows.weights[others] * values[others]
     if abs(heights.sum()) > EVEN * np.abs(heights).sum():
         return float(np.sign(heights.sum()))
-    return -float(np.sign(normal[np.abs(normal).argmax()]))
+    sizes = np.abs(normal)
+    first = int((sizes >= (1 - EVEN) * sizes.max()).argmax())  # equal entries: not by rounding
+    return -float(np.sign(normal[first]))
