@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import scale
 
@@ -134,3 +135,13 @@ def test_many_rows_need_no_matrix_of_rows_by_rows():
 @pytest.mark.parametrize("parameters", [{"ridge": "x"}, {"intrinsic": "foo"}, {"penalty": "foo"}])
 def test_a_wrong_parameter_does_not_break_the_display(parameters):
     assert "GraphEmbedding" in GraphEmbedding(**parameters)._repr_html_()
+
+
+@pytest.mark.parametrize("model", [SVMPCA(1), LPP(1, graph=NeighborGraph(1))], ids=repr)
+def test_largest_scores_that_tie_do_not_leave_the_sign_to_the_order_of_rows(model):
+    X = np.array([[-2.0, 0.0], [-1.0, 0.3], [1.2, -0.3], [2.0, 0.0], [-0.2, 0.0]])
+    X -= X.mean(axis=0)
+    X[3, 0] = -X[0, 0]
+    order = np.arange(5)[::-1]
+    one, other = (clone(model).fit(rows).components_ for rows in (X, X[order]))
+    assert_allclose(one, other, atol=1e-9)

@@ -28,6 +28,9 @@ PAIR_BYTES = 64 << 20
 MANY_COLUMNS = 200
 """Columns above which threads inside a matrix product pay."""
 
+TIE = 1e-9
+"""Entries that differ by less, relatively, are of one size."""
+
 PAIR_BATCH = 4
 """Smallest number of weight vectors for which the table of column products pays."""
 
@@ -57,9 +60,21 @@ def gram(Z: Array, weights: Array | None = None) -> Array:
 
 
 def column_signs(vectors: Array) -> Array:
-    """Return the sign of the entry of largest size in each column, to fix eigenvectors' signs."""
-    largest = np.abs(vectors).argmax(axis=0)
-    return np.asarray(np.sign(vectors[largest, np.arange(vectors.shape[1])]))
+    """Return the sign of the entry of largest size in each column, to fix eigenvectors' signs.
+
+    Entries of opposite signs that tie leave it to the sum of cubes, so that the order of the rows
+    does not decide unless a column is symmetric altogether.
+    """
+    sizes = np.abs(vectors)
+    largest = sizes.argmax(axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    top = np.sign(vectors) * (sizes >= (1.0 - TIE) * sizes.max(axis=0, initial=0.0))
+    for column in np.flatnonzero(np.abs(top.sum(axis=0)) < np.abs(top).sum(axis=0)):
+        unit = vectors[:, column] / sizes[largest[column], column]
+        skew = float((unit**3).sum())
+        if abs(skew) > TIE * len(unit):
+            signs[column] = np.sign(skew)
+    return np.asarray(signs)
 
 
 class SharedRows:
