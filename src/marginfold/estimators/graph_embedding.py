@@ -267,8 +267,8 @@ def _degree_graph(intrinsic: Laplacian | None) -> Laplacian:
     """Return the graph whose scatter is that of all rows weighted by their degrees."""
     if intrinsic is None or not intrinsic.degrees.any():
         raise GraphError(
-            "penalty='degrees' needs an intrinsic graph with edges of positive weight; use "
-            "penalty='total' with this one."
+            "The penalty 'degrees' needs an intrinsic graph with edges of positive weight on these "
+            "rows; use one that joins different rows (in GraphEmbedding also penalty='total')."
         )
     return WithinLaplacian(
         intrinsic.n_rows, np.zeros(intrinsic.n_rows, dtype=np.intp), intrinsic.degrees

@@ -7,10 +7,38 @@ from typing import Any, ClassVar
 from marginfold.estimators.graph_embedding import DEGREES, GraphEmbedding, Recipe
 from marginfold.parameters import Constraint
 
-PRESET_CONSTRAINTS = {name: GraphEmbedding.CONSTRAINTS[name] for name in ("n_components", "ridge")}
+
+class NeighborPreset(GraphEmbedding):
+    """`GraphEmbedding` of one graph against a fixed penalty."""
+
+    CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
+        name: GraphEmbedding.CONSTRAINTS[name] for name in ("n_components", "ridge")
+    }
+
+    far: ClassVar[str]
+    scaling = "penalty"
+    unlabeled = None
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        graph: Any = "knn",
+        kernel: Any = "linear",
+        ridge: float = 1e-3,
+        reconstruct: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.graph = graph
+        self.kernel = kernel
+        self.ridge = ridge
+        self.reconstruct = reconstruct
+
+    def _recipe(self) -> Recipe:
+        return Recipe(self.graph, self.far, self.ridge, self.scaling)
 
 
-class LPP(GraphEmbedding):
+class LPP(NeighborPreset):
     """Locality preserving projections: neighbors stay together, linear or in a kernel's space.
 
     `GraphEmbedding` of a neighbor graph against its degrees: the directions have the largest
@@ -46,31 +74,10 @@ class LPP(GraphEmbedding):
     (150, 2)
     """
 
-    CONSTRAINTS: ClassVar[dict[str, Constraint]] = PRESET_CONSTRAINTS
-
-    scaling = "penalty"
-    unlabeled = None
-
-    def __init__(
-        self,
-        n_components: int | None = 2,
-        *,
-        graph: Any = "knn",
-        kernel: Any = "linear",
-        ridge: float = 1e-3,
-        reconstruct: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.graph = graph
-        self.kernel = kernel
-        self.ridge = ridge
-        self.reconstruct = reconstruct
-
-    def _recipe(self) -> Recipe:
-        return Recipe(self.graph, DEGREES, self.ridge, self.scaling)
+    far = DEGREES
 
 
-class NPE(GraphEmbedding):
+class NPE(NeighborPreset):
     """Neighborhood preserving embedding: rows stay the same means of their neighbors.
 
     `GraphEmbedding` of the graph of locally linear embedding against the total scatter: the
@@ -106,10 +113,7 @@ class NPE(GraphEmbedding):
     True
     """
 
-    CONSTRAINTS: ClassVar[dict[str, Constraint]] = PRESET_CONSTRAINTS
-
-    scaling = "penalty"
-    unlabeled = None
+    far = "total"
 
     def __init__(
         self,
@@ -120,11 +124,6 @@ class NPE(GraphEmbedding):
         ridge: float = 1e-3,
         reconstruct: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.graph = graph
-        self.kernel = kernel
-        self.ridge = ridge
-        self.reconstruct = reconstruct
-
-    def _recipe(self) -> Recipe:
-        return Recipe(self.graph, "total", self.ridge, self.scaling)
+        super().__init__(
+            n_components, graph=graph, kernel=kernel, ridge=ridge, reconstruct=reconstruct
+        )
