@@ -1,0 +1,1 @@
+"""Studies of the papers: what they print, and the same measured again."""
