@@ -170,13 +170,13 @@ def _records(text: str, name: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the place and the fields of every line below the header."""
     reader = csv.reader(text.splitlines(), strict=True)
     try:
-        for number, entries in enumerate(reader, start=1):
-            where = f"{name}, line {number}"
-            if number == 1 and entries != COLUMNS:
+        for entries in reader:
+            where = f"{name}, line {reader.line_num}"
+            if reader.line_num == 1 and entries != COLUMNS:
                 raise _fault(where, f"the header {entries}", f"{COLUMNS}")
             if len(entries) != len(COLUMNS):
                 raise _fault(where, f"{len(entries)} fields", f"{len(COLUMNS)}")
-            if number > 1:
+            if reader.line_num > 1:
                 yield where, dict(zip(COLUMNS, entries, strict=True))
     except csv.Error as error:
         raise _fault(f"{name}, line {reader.line_num}", str(error), "plain CSV") from error
