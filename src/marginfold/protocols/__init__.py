@@ -1,1 +1,1 @@
-"""Studies of the papers: what they print, and the same measured again."""
+"""Protocols: how results are measured, stored as records, and put beside the printed ones."""

@@ -1,0 +1,151 @@
+"""From records to the cell of a table: mean over folds, the papers' choice, spread over seeds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from marginfold.protocols.printed import Printed
+from marginfold.protocols.records import Record, RecordStore
+from marginfold.protocols.results import Cell, mark
+from marginfold.protocols.tasks import Task
+
+NOT_COMPUTED = "not computed"
+"""The note of a cell without any record."""
+
+PERCENT = 100.0
+"""Records hold shares, tables percent."""
+
+
+@dataclass(frozen=True)
+class SeedValue:
+    """The value of one seed: mean over its folds, at the parameters that were chosen."""
+
+    seed: int
+    value: float
+    params: tuple[tuple[str, Any], ...]
+    dimension: float | None
+
+
+class Evidence:
+    """The records of planned tasks: what was left by other plans in the same folder is not read."""
+
+    def __init__(self, store: RecordStore, tasks: Iterable[Task]) -> None:
+        self._store = store
+        self._keys = {task.key for task in tasks}
+
+    def records(self, **columns: Any) -> list[Record]:
+        """Return the planned records with these columns."""
+        return [record for record in self._store.read(**columns) if record.task in self._keys]
+
+
+def best_by_seed(
+    records: Iterable[Record], *, largest: bool = False, ignore: Collection[str] = ()
+) -> list[SeedValue]:
+    """Return, for each seed, the least (or largest) mean over folds over all parameters.
+
+    This is the papers' protocol: the parameters and the dimension are chosen *on the test folds*.
+    Parameters that some fold lacks do not count; of equal values the fewest dimensions win.
+    """
+    values: dict[int, dict[Any, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    n_folds: dict[int, set[int]] = defaultdict(set)
+    for r in records:
+        n_folds[r.seed].add(r.fold)
+        if r.value is not None:
+            params = tuple(sorted((k, v) for k, v in r.params.items() if k not in ignore))
+            values[r.seed][params, r.dimension][r.fold] = r.value
+    found = []
+    for seed in sorted(values):
+        means = [
+            (float(np.mean(list(folds.values()))), dimension, params)
+            for (params, dimension), folds in values[seed].items()
+            if len(folds) == len(n_folds[seed])
+        ]
+        if means:
+            sign = -1.0 if largest else 1.0
+            value, dimension, params = min(means, key=lambda m: (sign * m[0], m[1] or 0, str(m[2])))
+            found.append(SeedValue(seed, value, params, dimension))
+    return found
+
+
+def mean_by_seed(records: Iterable[Record]) -> list[SeedValue]:
+    """Return the mean over folds of each seed: parameters were chosen inside the training rows."""
+    values: dict[int, list[Record]] = defaultdict(list)
+    for r in records:
+        if r.value is not None:
+            values[r.seed].append(r)
+    found = []
+    for seed, rows in sorted(values.items()):
+        dimensions = [r.dimension for r in rows if r.dimension is not None]
+        mean = float(np.mean([r.value for r in rows if r.value is not None]))
+        dimension = float(np.median(dimensions)) if dimensions else None
+        found.append(SeedValue(seed, mean, (), dimension))
+    return found
+
+
+def cell(
+    row: str,
+    column: str,
+    records: Sequence[Record],
+    values: Sequence[SeedValue],
+    *,
+    n_rows: int,
+    printed: Printed | None = None,
+    accuracy: bool = False,
+) -> Cell:
+    """Return the cell of a table in percent, with its mark.
+
+    Parameters
+    ----------
+    row, column : str
+    records : sequence of Record
+        All that the cell rests on; a skipped one gives its reason.
+    values : sequence of SeedValue
+        Errors as shares.
+    n_rows : int
+        Rows of the data set, for the sampling error.
+    printed : Printed, optional
+    accuracy : bool, default=False
+        Whether the table shows 100 minus the error.
+    """
+    empty = Cell(
+        row,
+        column,
+        printed=printed.value if printed else None,
+        printed_spread=printed.spread if printed else None,
+        printed_dimension=printed.dimension if printed else None,
+        note=_why_not(records),
+        source=_source(records),
+    )
+    if not values:
+        return empty
+    shares = np.array([v.value for v in values])
+    percent = PERCENT * (1.0 - shares if accuracy else shares)
+    value, spread = float(percent.mean()), float(percent.std(ddof=1)) if len(percent) > 1 else None
+    dimensions = [v.dimension for v in values if v.dimension is not None]
+    return replace(
+        empty,
+        value=value,
+        spread=spread,
+        n_seeds=len(values),
+        dimension=float(np.median(dimensions)) if dimensions else None,
+        mark=mark(value, spread, empty.printed, n_rows),
+    )
+
+
+def _source(records: Sequence[Record]) -> dict[str, Any]:
+    if not records:
+        return {}
+    names = ("study", "dataset", "method", "protocol")
+    return {name: "|".join(sorted({str(getattr(r, name)) for r in records})) for name in names} | {
+        "records": len(records)
+    }
+
+
+def _why_not(records: Sequence[Record]) -> str:
+    reasons = {r.reason for r in records if r.status != "done" and r.reason}
+    return "; ".join(sorted(reasons)) or ("" if records else NOT_COMPUTED)

@@ -1,0 +1,145 @@
+"""Errors of embeddings by graph weight and dimension: one fit answers for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from marginfold.errors import NoDirectionError
+from marginfold.protocols.heads import errors_by_dimension
+from marginfold.protocols.records import Result
+from marginfold.protocols.splits import folds
+from marginfold.rows import Array
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A method that maps rows to components.
+
+    Attributes
+    ----------
+    estimator : transformer or None
+        Unfitted; None leaves the rows as they are.
+    weights : sequence of float
+        Graph weights, answered by one `fit_path`; empty if the method has none.
+    nested : bool
+        Whether the first k components are the method's answer for k (true of all here but for
+        the rows themselves, whose only answer is all columns).
+    """
+
+    estimator: Any
+    weights: Sequence[float] = ()
+    nested: bool = True
+
+    def fits(self, X: Array, y: Array) -> Iterator[tuple[float | None, Any]]:
+        """Yield each graph weight with its fitted estimator; none if there is no direction."""
+        try:
+            if self.estimator is None:
+                yield None, None
+            elif self.weights:
+                yield from zip(
+                    self.weights, self.estimator.fit_path(X, y, self.weights), strict=True
+                )
+            else:
+                yield None, clone(self.estimator).fit(X, y)
+        except NoDirectionError:
+            return
+
+    def curves(
+        self, X: Array, y: Array, X_test: Array, y_test: Array, heads: Sequence[str]
+    ) -> dict[tuple[str, float | None], Array]:
+        """Return the errors by dimension for each head and graph weight."""
+        found = {}
+        for weight, fitted in self.fits(X, y):
+            rows, new = (
+                (X, X_test) if fitted is None else (fitted.transform(X), fitted.transform(X_test))
+            )
+            for head in heads:
+                errors = errors_by_dimension(head, rows, y, new, y_test)
+                found[head, weight] = errors if self.nested else errors[-1:]
+        return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A graph weight and a dimension, with the error by which they were chosen."""
+
+    weight: float | None
+    dimension: int
+    error: float
+
+
+def best(curves: Sequence[dict[tuple[str, float | None], Array]], head: str) -> Choice | None:
+    """Return the choice with the least mean error over the folds.
+
+    Dimensions that some fold lacks are left out; of equal errors the fewer dimensions win, then
+    the smaller weight.  None if nothing is common to all folds.
+    """
+    choices = []
+    weights = [weight for found, weight in curves[0] if found == head] if curves else []
+    for weight in weights:
+        parts = [fold.get((head, weight), np.zeros(0)) for fold in curves]
+        depth = min(len(part) for part in parts)
+        if depth:
+            mean = np.mean([part[:depth] for part in parts], axis=0)
+            k = int(mean.argmin())
+            choices.append(Choice(weight, k + 1, float(mean[k])))
+    return min(choices, key=lambda c: (c.error, c.dimension, c.weight or 0.0), default=None)
+
+
+def measure(
+    embedding: Embedding,
+    X: Array,
+    y: Array,
+    X_test: Array,
+    y_test: Array,
+    heads: Sequence[str],
+) -> list[Result]:
+    """Return the error of every head, graph weight and dimension on the test rows."""
+    curves = embedding.curves(X, y, X_test, y_test, heads)
+    if not curves:
+        return [Result("error", None, reason="no direction carries anything")]
+    full = 1 if embedding.nested else X.shape[1]
+    return [
+        Result("error", float(error), _params(head, weight), dimension=k)
+        for (head, weight), errors in curves.items()
+        for k, error in enumerate(errors, start=full)
+    ]
+
+
+def measure_nested(
+    embedding: Embedding,
+    X: Array,
+    y: Array,
+    X_test: Array,
+    y_test: Array,
+    heads: Sequence[str],
+    *,
+    n_folds: int,
+    seed: int,
+) -> list[Result]:
+    """Choose graph weight and dimension by folds of the training rows; return the test error."""
+    inner = [
+        embedding.curves(X[train], y[train], X[test], y[test], heads)
+        for train, test in folds(y, n_folds, seed)
+    ]
+    outer = embedding.curves(X, y, X_test, y_test, heads)
+    results = []
+    for head in heads:
+        choice = best([*inner], head)
+        errors = outer.get((head, choice.weight)) if choice else None
+        if choice is None or errors is None:
+            reason = "no direction carries anything in some fold"
+            results.append(Result("error", None, {"head": head}, reason=reason))
+            continue
+        k = min(choice.dimension, len(errors))
+        results.append(Result("error", float(errors[k - 1]), _params(head, choice.weight), k))
+    return results
+
+
+def _params(head: str, weight: float | None) -> dict[str, Any]:
+    return {"head": head} if weight is None else {"head": head, "graph_weight": weight}

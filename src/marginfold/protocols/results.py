@@ -1,0 +1,177 @@
+"""Tables and figures as values: made of records and printed numbers only, drawn elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from marginfold.rows import Array
+
+AGREES, NEAR, DIFFERS, NOT_COMPARED = "agrees", "near", "differs", ""
+"""The marks of a cell."""
+
+WIDTH = 1.5 * np.sqrt(2.0)
+"""Standard deviations between two measurements, each with its own noise, that still agree."""
+
+LEAST_SPREAD = 0.3
+"""Points: the spread over seeds counts as at least this much."""
+
+RULE = (
+    "agrees: |ours - printed| <= 1.5 sqrt(2) max(s, 0.3 points), s our standard deviation over "
+    "seeds; near: within 1.5 sqrt(2) sqrt(p (1 - p) / n), the sampling error of a share p of n "
+    "rows; differs: neither"
+)
+"""The rule behind the marks, in words."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of ours beside the printed one.
+
+    Attributes
+    ----------
+    row, column : str
+        Place in the table.
+    value, spread : float or None
+        Our mean and standard deviation over seeds, in the table's unit.
+    n_seeds : int
+    printed, printed_spread : float or None
+    dimension, printed_dimension : float or None
+        Ours is the median over seeds.
+    mark : str
+        By `RULE`; empty if there is nothing to compare.
+    note : str
+        Why there is no value, or what to know of it.
+    source : mapping
+        The columns of the records it was computed from.
+    """
+
+    row: str
+    column: str
+    value: float | None = None
+    spread: float | None = None
+    n_seeds: int = 0
+    printed: float | None = None
+    printed_spread: float | None = None
+    dimension: float | None = None
+    printed_dimension: float | None = None
+    mark: str = NOT_COMPARED
+    note: str = ""
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a paper with our numbers.
+
+    Attributes
+    ----------
+    study, number, title : str
+        "lsva", "I", the paper's title of it.
+    unit : str
+        "error %", "accuracy %" or "ratio".
+    cells : sequence of Cell
+        In reading order; rows and columns are those of the cells.
+    protocol : str
+        In words: scaling, folds, seeds, what was selected on what.
+    remark : str
+        One sentence on why the other cells differ.
+    errata : sequence of str
+        Their numbers in the errata.
+    """
+
+    study: str
+    number: str
+    title: str
+    unit: str
+    cells: Sequence[Cell]
+    protocol: str
+    remark: str = ""
+    errata: Sequence[str] = ()
+
+    def counts(self, column: str | None = None) -> dict[str, int]:
+        """Return how many cells (of a column) agree, are near and differ."""
+        marks = [cell.mark for cell in self.cells if column in (None, cell.column)]
+        return {mark: marks.count(mark) for mark in (AGREES, NEAR, DIFFERS)}
+
+    def cell(self, row: str, column: str) -> Cell:
+        """Return the cell in a place."""
+        return next(c for c in self.cells if (c.row, c.column) == (row, column))
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points or a line of one panel.
+
+    Attributes
+    ----------
+    name : str
+        For the legend; empty for none.
+    x, y : arrays
+    spread : array or None
+        Standard deviation of y, drawn as a band.
+    kind : {"points", "crosses", "line", "bars"}
+    """
+
+    name: str
+    x: Array
+    y: Array
+    spread: Array | None = None
+    kind: str = "line"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    series: Sequence[Series]
+    xlabel: str = ""
+    ylabel: str = ""
+    equal_axes: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a paper, redrawn from records.
+
+    Attributes
+    ----------
+    study, number, title, caption : str
+    panels : sequence of Panel
+    n_columns : int
+        Panels side by side.
+    source : mapping
+        The columns of the records it was drawn from.
+    """
+
+    study: str
+    number: str
+    title: str
+    caption: str
+    panels: Sequence[Panel]
+    n_columns: int = 2
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+
+def mark(value: float | None, spread: float | None, printed: float | None, n_rows: int) -> str:
+    """Return the mark of a cell by `RULE`; all numbers in percent.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.results import mark
+    >>> mark(20.0, 0.5, 20.9, n_rows=200), mark(20.0, 0.5, 25.0, 200), mark(20.0, 0.5, 30.0, 200)
+    ('agrees', 'near', 'differs')
+    """
+    if value is None or printed is None:
+        return NOT_COMPARED
+    difference = abs(value - printed)
+    if difference <= WIDTH * max(spread or 0.0, LEAST_SPREAD):
+        return AGREES
+    p = printed / 100.0
+    if difference <= WIDTH * 100.0 * float(np.sqrt(max(p * (1.0 - p), 0.0) / n_rows)):
+        return NEAR
+    return DIFFERS
