@@ -1,0 +1,17 @@
+"""Tables as people have them: files, targets, columns of every kind (needs pandas)."""
+
+from marginfold.tables.columns import Columns, inspect_columns, preprocessor
+from marginfold.tables.model import TableModel
+from marginfold.tables.reading import read_table
+from marginfold.tables.target import split_target
+from marginfold.tables.writing import write_table
+
+__all__ = [
+    "Columns",
+    "TableModel",
+    "inspect_columns",
+    "preprocessor",
+    "read_table",
+    "split_target",
+    "write_table",
+]
