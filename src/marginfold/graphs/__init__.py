@@ -12,6 +12,7 @@ from marginfold.errors import InvalidParameterError
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
 from marginfold.graphs.laplacian import GraphDescription, Laplacian
 from marginfold.graphs.neighbors import NeighborGraph
+from marginfold.graphs.permuted import PermutedGraph
 from marginfold.graphs.precomputed import PrecomputedGraph
 from marginfold.graphs.reconstruction import ReconstructionGraph
 from marginfold.graphs.rule import GraphRule, ScaledGraph, SumGraph
@@ -23,6 +24,7 @@ __all__ = [
     "GraphRule",
     "Laplacian",
     "NeighborGraph",
+    "PermutedGraph",
     "PrecomputedGraph",
     "ReconstructionGraph",
     "ScaledGraph",
