@@ -1,0 +1,8 @@
+"""``python -m marginfold.cli``."""
+
+from __future__ import annotations
+
+from marginfold.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

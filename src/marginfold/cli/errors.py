@@ -1,0 +1,87 @@
+"""Every failure is one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import typer
+
+from marginfold.errors import MarginfoldError
+
+FAILED = 1
+"""A defect of marginfold."""
+
+REFUSED = 2
+"""Input, options or files that cannot be used."""
+
+INTERRUPTED = 130
+"""Stopped by the user, as shells count it: 128 and the number of the signal."""
+
+OPTIONAL = frozenset({"jinja2", "matplotlib", "pandas", "pyarrow", "rich", "skops"})
+"""Packages of the extras; their absence is said with the line that installs them."""
+
+
+def run(app: typer.Typer, arguments: list[str]) -> int:
+    """Run the app on the arguments and return the exit code; ``--debug`` may stand anywhere."""
+    debug = "--debug" in arguments
+    kept = [argument for argument in arguments if argument != "--debug"]
+    try:
+        code = app(kept, prog_name="marginfold", standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        code, line = explain(error)
+        sys.stderr.write(f"error: {line}\n")
+        return code
+    if code == INTERRUPTED:
+        sys.stderr.write("interrupted\n")
+    return code if isinstance(code, int) else 0
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """Return the exit code of an error and its one line."""
+    if isinstance(error, MarginfoldError):
+        return REFUSED, _one_line(str(error))
+    if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL:
+        return REFUSED, _missing_package(error)
+    if isinstance(error, OSError):
+        return REFUSED, _one_line(_system_message(error))
+    usage = _usage_message(error)
+    if usage:
+        return REFUSED, _one_line(usage)
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return FAILED, f"unexpected {_one_line(message)} (run with --debug for the traceback)"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _missing_package(error: ModuleNotFoundError) -> str:
+    if "pip install" in str(error):
+        return _one_line(str(error))
+    return f'{error.name} is not installed: pip install "marginfold[cli]"'
+
+
+def _system_message(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _usage_message(error: Exception) -> str:
+    """Return what click says of a wrong call, wherever typer keeps its click; "" for others."""
+    formatted: Any = getattr(error, "format_message", None)
+    if formatted is None:
+        return ""
+    context: Any = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "marginfold"
+    return f"{formatted().rstrip('.')}. Try '{command} --help'."
