@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from marginfold._version import __version__
-from marginfold.cli import models
+from marginfold.cli import fit, models
 
 app = typer.Typer(
     name="marginfold",
@@ -34,6 +34,6 @@ def about(
         typer.echo(context.get_help())
 
 
-app.command("fit", epilog=models.FIT_EXAMPLES)(models.fit)
+app.command("fit", epilog=fit.FIT_EXAMPLES)(fit.fit)
 app.command("transform", epilog=models.TRANSFORM_EXAMPLES)(models.transform)
 app.command("predict", epilog=models.PREDICT_EXAMPLES)(models.predict)

@@ -1,4 +1,8 @@
-"""Tables as people have them: files, targets, columns of every kind (needs pandas)."""
+"""Tables as people have them: files, targets, columns of every kind (needs pandas).
+
+pandas and scikit-learn are imported where they are used: what is wrong with a file is said before
+they are loaded.
+"""
 
 from marginfold.tables.columns import Columns, inspect_columns, preprocessor
 from marginfold.tables.model import TableModel

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.parameters import shown
@@ -18,6 +14,7 @@ from marginfold.tables.target import check_columns, listed
 
 if TYPE_CHECKING:
     import pandas as pd
+    from sklearn.compose import ColumnTransformer
 
 MAX_LEVELS = 30
 """Levels of a categorical column that get a feature of their own; rarer ones share one."""
@@ -130,6 +127,11 @@ def preprocessor(
 
 def encoder(columns: Columns, scale: str) -> ColumnTransformer:
     """Return the unfitted transformer of columns of known kinds."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
     levels = make_pipeline(
         SimpleImputer(strategy="constant", fill_value=MISSING_LEVEL),
         OneHotEncoder(
@@ -167,6 +169,8 @@ def arrange(frame: pd.DataFrame, numbers: Sequence[str], levels: Sequence[str]) 
 
 
 def _scaler(scale: str) -> list[Any]:
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
     if scale not in SCALES:
         options = ", ".join(map(repr, SCALES))
         raise InvalidParameterError(f"scale must be one of {options}; got {shown(scale)}.")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
-
 from marginfold.errors import InvalidInputError
-from marginfold.rows import Array
 from marginfold.tables.columns import Columns, arrange, encoder
 from marginfold.tables.target import listed
 
 if TYPE_CHECKING:
     import pandas as pd
+    from sklearn.pipeline import Pipeline
+
+    from marginfold.rows import Array
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,9 @@ class TableModel:
         -------
         TableModel
         """
+        from sklearn.base import clone
+        from sklearn.pipeline import Pipeline
+
         pipeline = Pipeline([("columns", encoder(columns, scale)), ("method", clone(method))])
         pipeline.fit(arrange(frame, columns.numbers, columns.levels), labels)
         classes = tuple(sorted(set(labels.tolist())))

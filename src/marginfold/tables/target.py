@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marginfold.errors import InvalidInputError
-from marginfold.rows import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from marginfold.rows import Array
 
 MANY_VALUES = 50
 """Distinct numbers above which a target may be one of regression."""

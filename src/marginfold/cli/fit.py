@@ -1,0 +1,168 @@
+"""The command fit: from a table to a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginfold.cli.fitting import (
+    KERNELS,
+    METHODS,
+    Fitted,
+    build_method,
+    check_kernel,
+    check_method,
+    fit_table,
+)
+from marginfold.cli.options import Data, Json, Overwrite
+from marginfold.cli.output import show_json, show_notes, show_rows, show_table
+from marginfold.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIT_EXAMPLES = """\b
+Examples:
+  marginfold fit iris.csv --target species
+  marginfold fit iris.csv --target species --method lsva --kernel rbf -C 10 --save iris.skops
+  marginfold fit people.parquet --target job --method gesvc --drop name --json
+"""
+"""The end of the help."""
+
+
+def fit(
+    data: Data,
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")
+    ],
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help=f"One of {', '.join(METHODS)}.")
+    ] = "lsva",
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", metavar="NAME", help=f"One of {', '.join(KERNELS)}.")
+    ] = None,
+    dims: Annotated[
+        int | None,
+        typer.Option("--dims", "-d", metavar="COUNT", help="Number of components (transformers)."),
+    ] = None,
+    cost: Annotated[
+        float | None, typer.Option("-C", metavar="NUMBER", help="Cost of a margin violation.")
+    ] = None,
+    graph_weight: Annotated[
+        float | None, typer.Option("--graph-weight", metavar="NUMBER", help="Weight of the graph.")
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            "--scale", metavar="NAME", help="Scaling of numbers: standard, range ([-1, 1]) or none."
+        ),
+    ] = "standard",
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", metavar="COLUMN", help="Column to leave out; repeatable."),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--categorical",
+            metavar="COLUMN",
+            help="Column of codes to take as categories; repeatable.",
+        ),
+    ] = None,
+    drop_missing_target: Annotated[
+        bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", "-s", metavar="FILE", help="Model file to write (.skops)."),
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Fit a method to a table; show what it found and save it."""
+    check_method(method)
+    check_kernel(kernel)
+    from marginfold.files import check_writable
+    from marginfold.tables import inspect_columns, read_table, split_target
+
+    if save is not None:
+        check_writable(save, overwrite=overwrite)
+    frame = _without(read_table(data), drop or [], target)
+    features, labels = split_target(frame, target, drop_missing=drop_missing_target)
+    columns = inspect_columns(features, categorical=categorical or [])
+    options = {"--kernel": kernel, "--dims": dims, "-C": cost, "--graph-weight": graph_weight}
+    estimator = build_method(method, options)
+    fitted = fit_table(estimator, features, labels, target, columns, scale)
+    if save is not None:
+        from marginfold.models import save_model
+
+        save_model(fitted.model, save, overwrite=overwrite)
+    result = _described(fitted, method.lower(), labels, features.shape[1])
+    result["saved"] = None if save is None else str(save)
+    if as_json:
+        show_json(result)
+    else:
+        _show_fit(result)
+
+
+def _without(frame: pd.DataFrame, drop: list[str], target: str) -> pd.DataFrame:
+    from marginfold.tables.target import check_columns
+
+    check_columns(frame, drop, "--drop")
+    if target in drop:
+        raise InvalidInputError(f"--drop {target} is the target; choose one of both.")
+    return frame.drop(columns=drop)
+
+
+def _described(fitted: Fitted, method: str, labels: Any, n_columns: int) -> dict[str, Any]:
+    """Return what is said about a fit, as plain values."""
+    import numpy as np
+
+    model = fitted.model
+    classes, counts = np.unique(labels, return_counts=True)
+    result: dict[str, Any] = {
+        "method": method,
+        "target": model.target,
+        "rows": len(labels),
+        "columns": n_columns,
+        "features": len(model.pipeline["columns"].get_feature_names_out()),
+        "classes": dict(zip(map(str, classes.tolist()), counts.tolist(), strict=True)),
+    }
+    if fitted.components:
+        result["components"] = fitted.components
+    else:
+        result["training_error"] = fitted.training_error
+        result["cross_validated_error"] = fitted.cross_validated_error
+        result["folds"] = fitted.folds
+    return result | {"notes": fitted.notes}
+
+
+def _show_fit(result: dict[str, Any]) -> None:
+    classes = ", ".join(f"{label} ({count})" for label, count in result["classes"].items())
+    rows = [
+        ("method", result["method"]),
+        ("rows", str(result["rows"])),
+        ("columns", str(result["columns"])),
+        ("features", f"{result['features']} after encoding"),
+        ("classes", f"{len(result['classes'])}: {classes}"),
+    ]
+    if "components" in result:
+        rows.append(("components", str(len(result["components"]))))
+    else:
+        rows.append(("training error", f"{result['training_error']:.4f}"))
+        rows.append((f"{result['folds']}-fold error", f"{result['cross_validated_error']:.4f}"))
+    if result["saved"]:
+        rows.append(("saved", result["saved"]))
+    show_rows(rows)
+    if "components" in result:
+        names = list(result["components"][0])
+        cells = [[_cell(c[name]) for name in names] for c in result["components"]]
+        typer.echo()
+        show_table(names, cells)
+    show_notes(result["notes"])
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,25 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A table: CSV (also .csv.gz) in UTF-8, or Parquet.")
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model that 'marginfold fit --save' wrote.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", help="File to write (.csv, .csv.gz, .parquet)."),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option("--keep", metavar="COLUMN", help="Column to copy to the output; repeatable."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
