@@ -35,7 +35,7 @@ ERRORS_OF_1NN = {
     "thyroid": 4.65,
     "wine": 4.56,
 }
-"""000 Tables I and III, column 1-NN: error in per cent over five folds. Its scaling is not stated."""
+"""000 Tables I and III, column 1-NN: per cent of errors over five folds; no scaling is stated."""
 
 
 def bundled(name):

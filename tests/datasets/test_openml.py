@@ -104,7 +104,7 @@ def test_anything_else_is_refused_and_nothing_is_written(tmp_path, fetch):
 
 def test_a_file_that_exists_is_not_replaced(tmp_path):
     (tmp_path / "tae.csv").write_text("mine")
-    with pytest.raises(InvalidInputError, match=r"tae\.csv cannot be written: a file of this name"):
+    with pytest.raises(InvalidInputError, match=r"tae\.csv exists and is left as it is"):
         download(entry(), tmp_path, fetch=answer)
     assert (tmp_path / "tae.csv").read_text() == "mine"
     assert os.listdir(tmp_path) == ["tae.csv"]

@@ -90,7 +90,14 @@ def catalogue() -> Mapping[str, Entry]:
 
 
 def lookup(name: str) -> Entry:
-    """Return the entry of a name, or say which names are close to it."""
+    """Return the entry of a name, or say which names are close to it.
+
+    Examples
+    --------
+    >>> from marginfold.datasets.catalogue import lookup
+    >>> lookup("tae").order
+    'as in the original file'
+    """
     entries = catalogue()
     if isinstance(name, str) and name in entries:
         return entries[name]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Callable
-from errno import EEXIST
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from marginfold.datasets.catalogue import Entry
 from marginfold.datasets.table_files import labels
 from marginfold.datasets.verification import verify
 from marginfold.errors import InvalidInputError
+from marginfold.files import write_file
 
 Fetch = Callable[[int], tuple[Any, Any]]
 """Takes OpenML's number of a data set; returns a data frame and the column of labels."""
@@ -70,24 +69,9 @@ def _write_new(path: Path, content: bytes) -> Path:
         content = gzip.compress(content, mtime=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_in_one_step(path, content)
+        write_file(path, content)
     except OSError as error:
         raise InvalidInputError(
             f"{path} cannot be written: {error.strerror}. Choose another data_home."
         ) from error
     return path
-
-
-def _write_in_one_step(path: Path, content: bytes) -> None:
-    """Write beside the path, then give the file its name; a file that exists stays."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            raise FileExistsError(EEXIST, "a file of this name exists")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
