@@ -116,7 +116,7 @@ def test_frame_and_repr():
     assert list(frame.columns) == [*data.feature_names, "label"]
     assert_array_equal(frame["label"], data.y)
     assert frame.isna().to_numpy().sum() == 392
-    assert repr(data) == "Dataset(435 x 16, classes democrat, republican)"
+    assert repr(data) == "Dataset(435 x 16, 2 classes)"
 
 
 @pytest.mark.parametrize("name", sorted(ERRORS_OF_1NN))

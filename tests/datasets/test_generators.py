@@ -42,6 +42,7 @@ def test_without_noise_the_sine_is_a_sine():
     data = noisy_sine(33, noise=0.0)
     assert_allclose(data.X[:, 1], np.sin(np.pi * data.X[:, 0] / 3), atol=1e-15)
     assert_array_equal(data.y, np.linspace(-1, 1, 33))
+    assert repr(data) == "Dataset(33 x 2)"
 
 
 @pytest.mark.parametrize("generate", GENERATORS)

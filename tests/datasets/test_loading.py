@@ -224,6 +224,12 @@ def test_the_folder_is_argument_then_variable_then_cache(tmp_path, monkeypatch):
     assert folder(tmp_path / "mine") == tmp_path / "mine"
 
 
+@pytest.mark.parametrize("home", [3, b"bytes", ["list"]])
+def test_what_is_no_path_is_refused(home):
+    with pytest.raises(InvalidParameterError, match="data_home must be a path or None"):
+        load("australian", data_home=home)
+
+
 def test_status_sees_files_compressed_or_not_without_opening_them(tmp_path):
     assert status("australian", tmp_path) == "missing"
     (tmp_path / "australian.csv.gz").write_bytes(b"anything")

@@ -24,7 +24,7 @@ class Dataset:
     feature_names : tuple of str
         One name for each column of `X`.
     target_names : tuple of str
-        One name for each class, in the order of ``np.unique(y)``.
+        One name for each class, in the order of ``np.unique(y)``; none where there are no classes.
     description, source, license : str
         What the rows are, where they were taken from with the citation, and on which terms.
 
@@ -33,7 +33,7 @@ class Dataset:
     >>> from marginfold.datasets import load
     >>> iris = load("iris")
     >>> iris
-    Dataset(150 x 4, classes Iris-setosa, Iris-versicolor, Iris-virginica)
+    Dataset(150 x 4, 3 classes)
     >>> iris.license
     'CC BY 4.0'
     """
@@ -59,4 +59,5 @@ class Dataset:
 
     def __repr__(self) -> str:
         n, d = self.X.shape
-        return f"Dataset({n} x {d}, classes {', '.join(self.target_names)})"
+        classes = f", {len(self.target_names)} classes" if self.target_names else ""
+        return f"Dataset({n} x {d}{classes})"

@@ -41,7 +41,7 @@ def cross_planes(n_samples: int = 200, *, noise: float = 0.05, random_state: int
     --------
     >>> from marginfold.datasets import cross_planes
     >>> cross_planes(100, noise=0.02)
-    Dataset(100 x 2, classes 0, 1)
+    Dataset(100 x 2, 2 classes)
     """
     _check(n_samples, noise, random_state, least=2)
     rng = np.random.default_rng(random_state)
@@ -82,7 +82,7 @@ def noisy_sine(n_samples: int = 120, *, noise: float = 0.12, random_state: int =
     rng = np.random.default_rng(random_state)
     t = np.linspace(-1, 1, n_samples)
     X = np.column_stack([SINE_WIDTH * t, np.sin(np.pi * t)])
-    return _generated(X + noise * rng.standard_normal(X.shape), t, ("position",), _SINE)
+    return _generated(X + noise * rng.standard_normal(X.shape), t, (), _SINE)
 
 
 _CROSS = "Two classes around the lines x2 = x1 and x2 = -x1."

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from marginfold.datasets.catalogue import Entry, catalogue, lookup
+from marginfold.errors import InvalidParameterError
+from marginfold.parameters import shown
 
 DATA_HOME = "MARGINFOLD_DATA"
 """Environment variable with the folder of data sets that are not in the package."""
@@ -67,6 +69,8 @@ def summary(data_home: str | os.PathLike[str] | None = None) -> list[dict[str, A
 
 def folder(data_home: str | os.PathLike[str] | None = None) -> Path:
     """Return the user's folder: the argument, else MARGINFOLD_DATA, else the user's cache."""
+    if not isinstance(data_home, str | os.PathLike | None):
+        raise InvalidParameterError(f"data_home must be a path or None; got {shown(data_home)}.")
     chosen = data_home or os.environ.get(DATA_HOME)
     if chosen:
         return Path(chosen).expanduser()
@@ -78,4 +82,4 @@ def found_file(entry: Entry, data_home: Path) -> Path | None:
     """Return the file of a data set in the folder, compressed or not, if there is one."""
     plain = entry.file.removesuffix(".gz")
     candidates = [data_home / entry.file, data_home / plain, data_home / f"{plain}.gz"]
-    return next((path for path in candidates if path.is_file()), None)
+    return next((path for path in candidates if os.path.isfile(path)), None)

@@ -22,7 +22,7 @@ Fetch = Callable[[int], tuple[Any, Any]]
 
 
 def fetch_frame(data_id: int) -> tuple[Any, Any]:
-    """Fetch a data set through scikit-learn, in a pandas data frame."""
+    """Fetch a data set through scikit-learn, which keeps a copy in its own folder."""
     from sklearn.datasets import fetch_openml
 
     return fetch_openml(data_id=data_id, as_frame=True, return_X_y=True)
