@@ -137,7 +137,7 @@ def _from_weka(carriers: Carriers) -> Iterator[tuple[str, Table]]:
     X, y = _soy(carriers)
     yield "soy", (X, y)
     thirds = np.repeat([1, 2, 3], [100, 100, 107])
-    yield "soy3", (np.nan_to_num(X > 0).astype(np.float64), thirds)
+    yield "soy3", ((X > 0).astype(np.float64), thirds)
 
 
 def _soy(carriers: Carriers) -> Table:

@@ -259,7 +259,6 @@ def test_sets_of_the_folder_load_where_it_has_them(name):
     entry, data = catalogue()[name], load(name)
     assert data.X.shape == (entry.rows, entry.columns)
     assert [str(label) for label in np.unique(data.y)] == list(entry.class_counts)
-    assert Path(home).is_dir()
 
 
 def test_the_compressed_copy_of_a_users_set_loads_too(tmp_path):
