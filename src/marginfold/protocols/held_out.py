@@ -1,0 +1,159 @@
+"""Scores on held-out rows: classifiers by their predictions, transformers by a simple head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import get_scorer
+from sklearn.utils import get_tags
+
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.labels import is_unlabelled, unique_labels
+from marginfold.parameters import shown
+from marginfold.protocols.heads import errors_by_dimension
+from marginfold.rows import Array, dense
+
+HEAD = "1-nn"
+"""The head that scores a transformer if nothing else is said."""
+
+Scoring = str | Callable[..., float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows to fit on with the labels that may be seen, and labelled rows to score on.
+
+    Attributes
+    ----------
+    train, test : arrays of row numbers
+    labels : array of shape (len(train),)
+    labelled : array of shape (len(train),)
+        Which of the labels are one.
+    """
+
+    train: Array
+    labels: Array
+    labelled: Array
+    test: Array
+
+
+def held_out_score(
+    estimator: Any, X: Any, y: Array, split: Split, scoring: Scoring = None, marker: Any = None
+) -> float:
+    """Fit a clone on the training rows of a split and return its score on the test rows.
+
+    Parameters
+    ----------
+    estimator : classifier or transformer
+        Not fitted; left as it is.
+    X : array, sparse matrix or data frame
+        For a precomputed kernel, the square matrix.
+    y : array of shape (n,)
+        Labels; those of the test rows are looked at for the score only.
+    split : Split
+    scoring : str, callable or None, default=None
+        For a transformer a head such as "1-nn", "5-nn" or "centroid", which sees the labelled
+        training rows; for a classifier a scorer of scikit-learn. None is "1-nn" or accuracy.
+    marker : object, default=None
+        The label of unlabelled rows: no classifier may take it for a class.
+
+    Returns
+    -------
+    float
+        Larger is better.
+    """
+    pairwise = get_tags(estimator).input_tags.pairwise
+    train = take(X, split.train, split.train if pairwise else None)
+    test = take(X, split.test, split.train if pairwise else None)
+    fitted = clone(estimator).fit(train, split.labels)
+    if is_classifier(estimator):
+        _check_classes(fitted, marker)
+        if scoring is None:
+            return float(np.mean(np.asarray(fitted.predict(test)) == y[split.test]))
+        return float(get_scorer(scoring)(fitted, test, y[split.test]))
+    known = split.labelled
+    errors = errors_by_dimension(
+        HEAD if scoring is None else str(scoring),
+        dense(fitted.transform(train))[known],
+        split.labels[known],
+        dense(fitted.transform(test)),
+        y[split.test],
+    )
+    return float(1.0 - errors[-1])
+
+
+def check_scored(estimator: Any) -> None:
+    """Refuse what neither classifies nor transforms."""
+    if not is_classifier(estimator) and not hasattr(estimator, "transform"):
+        raise InvalidParameterError(
+            f"got {shown(estimator)}; it needs a classifier, or a transformer that embeds new rows "
+            "by transform."
+        )
+
+
+def take(X: Any, rows: Array, columns: Array | None = None) -> Any:
+    """Return some rows (and columns) of an array, sparse matrix or data frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows] if columns is None else X.iloc[rows, columns]
+    X = sp.csr_array(X) if sp.issparse(X) else X if hasattr(X, "shape") else np.asarray(X)
+    part = X[rows]
+    return part if columns is None else part[:, columns]
+
+
+def read_partly_labelled(X: Any, y: Any, unlabeled: Any) -> tuple[Array, Array]:
+    """Return the labels as an array and which rows have one; every class needs two of them."""
+    labels = np.asarray(y)
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if labels.shape != (n_rows,):
+        raise InvalidInputError(
+            f"got y of shape {labels.shape} for {n_rows} rows of X; it needs one label for each."
+        )
+    labelled = ~is_unlabelled(labels, unlabeled)
+    classes, codes = unique_labels(labels[labelled])
+    counts = np.bincount(codes, minlength=1)
+    if len(classes) < 2:
+        hint = "" if labelled.all() else " If the marker is a class, choose another one."
+        raise InvalidInputError(
+            f"got {len(classes)} classes among the {np.count_nonzero(labelled)} labelled rows "
+            f"(unlabeled={unlabeled!r}); it needs at least 2.{hint}"
+        )
+    if counts.min() < 2:
+        raise InvalidInputError(
+            f"the class {classes.tolist()[int(counts.argmin())]!r} has 1 labelled row; it needs at "
+            "least 2, one to learn from and one to score on. Drop or merge the class."
+        )
+    return labels, labelled
+
+
+def parameters_named(estimator: Any, name: str) -> list[str]:
+    """Return the parameters of that name, of the estimator or its steps, outermost ones only.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from marginfold import LSVA
+    >>> from marginfold.protocols.held_out import parameters_named
+    >>> parameters_named(make_pipeline(StandardScaler(), LSVA()), "graph")
+    ['lsva__graph']
+    """
+    found = [
+        parameter
+        for parameter in estimator.get_params(deep=True)
+        if parameter == name or parameter.endswith(f"__{name}")
+    ]
+    return sorted(p for p in found if not any(p.startswith(f"{outer}__") for outer in found))
+
+
+def _check_classes(fitted: Any, marker: Any) -> None:
+    classes = np.asarray(getattr(fitted, "classes_", []))
+    if marker is not None and len(classes) and is_unlabelled(classes, marker).any():
+        raise InvalidInputError(
+            f"{type(fitted).__name__} took the marker {marker!r} for a class; every step that "
+            "reads labels needs a parameter unlabeled. Put a method that has one at the end."
+        )
