@@ -1,0 +1,158 @@
+"""A report as a value: sections of paragraphs, tables and pictures, whatever they are about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from marginfold.errors import InvalidInputError
+from marginfold.parameters import shown
+
+ADDRESS = re.compile(r"https?://[^\s\"'<>]+|[\w./#%~-]+")
+"""What a link may lead to: a page of the web or a file beside the report, never a script."""
+
+SVG_START = re.compile(r"\s*(<\?xml[^>]*\?>\s*)?(<!DOCTYPE[^>]*>\s*)?<svg\b[^>]*xmlns=")
+"""How SVG text begins that can stand alone."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to another page; nothing is loaded from there."""
+
+    text: str
+    href: str
+
+    def __post_init__(self) -> None:
+        if not ADDRESS.fullmatch(self.href):
+            raise InvalidInputError(
+                f"The link {shown(self.text)} leads to {shown(self.href)}; give an address that "
+                "starts with https:// or http://, or a relative path."
+            )
+
+
+Paragraph = str | Sequence[str | Link]
+"""Plain text, or pieces of it with links in between; markup in it is shown as it is."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, whether it sorts as numbers, and what it means."""
+
+    name: str
+    numeric: bool = True
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of a table.
+
+    Attributes
+    ----------
+    text : str
+    sort : float, str or None
+        What the cell sorts by; None: by its text, a number if the column is numeric.
+    mark : str
+        A verdict in a word, shown with a symbol and a colour if it is one of those of
+        `marginfold.protocols.results`.
+    title : str
+        What else there is to know: spread, number of seeds, a note.
+    source : mapping
+        The columns of the records that the number was computed from; see
+        `marginfold.reports.queries.query`.
+    below : str
+        A second, smaller line.
+    """
+
+    text: str
+    sort: float | str | None = None
+    mark: str = ""
+    title: str = ""
+    source: Mapping[str, Any] = field(default_factory=dict)
+    below: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table; the first column names the rows.
+
+    Attributes
+    ----------
+    title : str
+    columns : sequence of Column
+    rows, footer : sequence of sequences of Entry
+        Each as long as the columns; the footer stays below when rows are sorted.
+    note, legend : Paragraph
+        Above and below the table.
+    facts : mapping of str to Paragraph
+        Named remarks below the table.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Entry]]
+    note: Paragraph = ""
+    legend: Paragraph = ""
+    footer: Sequence[Sequence[Entry]] = ()
+    facts: Mapping[str, Paragraph] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for row in (*self.rows, *self.footer):
+            if len(row) != len(self.columns):
+                raise InvalidInputError(
+                    f"The table {shown(self.title)} has {len(self.columns)} columns and a row of "
+                    f"{len(row)} entries; give one entry for each column."
+                )
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing as SVG text; it is shown as an image, in which no script runs."""
+
+    title: str
+    caption: Paragraph
+    svg: str
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not SVG_START.match(self.svg):
+            raise InvalidInputError(
+                f"The picture {shown(self.title)} is {shown(self.svg)}; give SVG text, "
+                "for instance from marginfold.plotting.svg."
+            )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with paragraphs, then tables and pictures."""
+
+    title: str
+    paragraphs: Sequence[Paragraph] = ()
+    blocks: Sequence[Grid | Picture] = ()
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole document.
+
+    Attributes
+    ----------
+    title : str
+    summary : sequence of Paragraph
+        What it says, in a few sentences.
+    sections : sequence of Section
+    facts : mapping
+        How it came about: versions, seeds, date, folder, command.  Nothing is added to it, so that
+        the same report is the same bytes.
+    records_note : Paragraph
+        Where the records are and how to ask them.
+    """
+
+    title: str
+    summary: Sequence[Paragraph] = ()
+    sections: Sequence[Section] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    records_note: Paragraph = ""

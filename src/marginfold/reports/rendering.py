@@ -1,0 +1,213 @@
+"""From a report to one HTML page that loads nothing and whose only script is its own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from marginfold.files import check_writable, write_file
+from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
+from marginfold.reports.queries import counts, query
+from marginfold.reports.symbols import SYMBOLS
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""What the page may load: nothing but itself; run: the script with this hash."""
+
+NOT_IN_AN_ANCHOR = re.compile(r"[^A-Za-z0-9_-]+")
+"""What becomes a hyphen in the name of a section."""
+
+RESERVED = "origin"
+"""The anchor of the last section, which the page adds."""
+
+
+def render(report: Report) -> str:
+    """Return the report as a self-contained HTML page.
+
+    The page works from a file, without network and without JavaScript; with it, tables are sorted
+    by a click on (or Enter in) a heading, and the records behind a number are shown below its
+    table.  All text is escaped.  The same report gives the same page.
+
+    Parameters
+    ----------
+    report : Report
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from marginfold.reports import Report, Section, render
+    >>> page = render(Report("Errors <%>", sections=[Section("Wine", ["One sentence."])]))
+    >>> "<h1>Errors &lt;%&gt;</h1>" in page
+    True
+    """
+    script = _read("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _template().render(
+        report=report,
+        sections=_placed(report.sections),
+        policy=POLICY.format(digest=digest),
+        style=Markup(_read("page.css")),
+        script=Markup(script),
+    )
+
+
+def write_report(report: Report, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write the report as one HTML file, in one step.
+
+    Parameters
+    ----------
+    report : Report
+    path : str or path
+        In a folder that exists.
+    overwrite : bool, default=False
+        Whether an existing file may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from marginfold.reports import Report, write_report
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(Report("Wine"), Path(folder) / "wine.html")
+    ...     (Path(folder) / "wine.html").read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    check_writable(path, overwrite=overwrite)
+    content = render(report).encode("utf-8", "xmlcharrefreplace")
+    write_file(path, content, overwrite=overwrite)
+
+
+@dataclass(frozen=True)
+class _Source:
+    query: str
+    counts: str
+
+
+@dataclass(frozen=True)
+class _Item:
+    """An entry with all that the template needs to know of it."""
+
+    entry: Entry
+    key: float | str | None
+    symbol: str
+    classes: str
+    link: str
+
+
+@dataclass(frozen=True)
+class _Block:
+    kind: str
+    id: str
+    value: Grid | Picture
+    sources: Sequence[tuple[str, _Source]]
+    rows: Sequence[Sequence[_Item]] = ()
+    footer: Sequence[Sequence[_Item]] = ()
+    image: str = ""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    id: str
+    value: Section
+    blocks: Sequence[_Block]
+
+
+def _template() -> Any:
+    environment = Environment(
+        loader=PackageLoader("marginfold.reports", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("page.html.j2")
+
+
+def _read(name: str) -> str:
+    return files("marginfold.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _placed(sections: Sequence[Section]) -> list[_Placed]:
+    found = []
+    for name, section in zip(_anchors(sections), sections, strict=True):
+        blocks = [
+            _grid(block, f"{name}.{number}")
+            if isinstance(block, Grid)
+            else _picture(block, f"{name}.{number}")
+            for number, block in enumerate(section.blocks, start=1)
+        ]
+        found.append(_Placed(name, section, blocks))
+    return found
+
+
+def _anchors(sections: Sequence[Section]) -> Iterator[str]:
+    """Yield a name for each section that no other part of the page has."""
+    taken = {RESERVED}
+    for section in sections:
+        wanted = NOT_IN_AN_ANCHOR.sub("-", section.anchor or section.title).strip("-") or "section"
+        name, number = wanted, 2
+        while name in taken:
+            name, number = f"{wanted}-{number}", number + 1
+        taken.add(name)
+        yield name
+
+
+def _grid(grid: Grid, name: str) -> _Block:
+    links: dict[_Source, str] = {}
+
+    def items(row: Sequence[Entry]) -> list[_Item]:
+        return [
+            _item(entry, column, _link(entry.source, name, links))
+            for entry, column in zip(row, grid.columns, strict=True)
+        ]
+
+    rows, footer = [items(row) for row in grid.rows], [items(row) for row in grid.footer]
+    sources = [(link, source) for source, link in links.items()]
+    return _Block("grid", name, grid, sources, rows, footer)
+
+
+def _picture(picture: Picture, name: str) -> _Block:
+    links: dict[_Source, str] = {}
+    _link(picture.source, name, links)
+    image = base64.b64encode(picture.svg.encode()).decode()
+    sources = [(link, source) for source, link in links.items()]
+    return _Block("picture", name, picture, sources, image=f"data:image/svg+xml;base64,{image}")
+
+
+def _link(source: Any, name: str, links: dict[_Source, str]) -> str:
+    """Return the anchor of a source in the list below the block; equal sources share one."""
+    if not source:
+        return ""
+    value = _Source(query(source), counts(source))
+    return links.setdefault(value, f"{name}.q{len(links) + 1}")
+
+
+def _item(entry: Entry, column: Column, link: str) -> _Item:
+    names = ["numeric"] * column.numeric + [f"mark-{entry.mark}"] * (entry.mark in SYMBOLS)
+    key = sort_key(entry, column)
+    return _Item(entry, key, SYMBOLS.get(entry.mark, ""), " ".join(names), link)
+
+
+def sort_key(entry: Entry, column: Column) -> str | None:
+    """Return what an entry sorts by, as the script reads it; None if it comes last."""
+    if not column.numeric:
+        return str(entry.text if entry.sort is None else entry.sort)
+    try:
+        number = float(entry.text if entry.sort is None else entry.sort)
+    except ValueError:
+        return None
+    text = repr(number).replace("inf", "Infinity")
+    return None if text == "nan" else text
