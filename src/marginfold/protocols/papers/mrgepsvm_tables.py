@@ -1,0 +1,211 @@
+"""Tables of paper 003 from records and printed numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from marginfold.protocols.choices import Evidence, cell, mean_by_seed
+from marginfold.protocols.papers import mrgepsvm_digits as digits
+from marginfold.protocols.papers import mrgepsvm_methods as methods
+from marginfold.protocols.papers import mrgepsvm_times as times
+from marginfold.protocols.papers.data import size
+from marginfold.protocols.papers.mrgepsvm_runs import (
+    DATASETS,
+    INNER_FOLDS,
+    KERNELS,
+    N_FOLDS,
+    nested,
+    plan,
+    tuned,
+)
+from marginfold.protocols.printed import Printed, printed
+from marginfold.protocols.records import Record, RecordStore
+from marginfold.protocols.results import Cell, Table
+from marginfold.protocols.scales import Scale
+
+TITLES = {
+    "1": "Accuracy with the linear kernel",
+    "2": "Accuracy with the rbf kernel",
+    "3": "Time of fitting with the rbf kernel, as a ratio to GEPSVM",
+    "4": "Time of fitting with the linear kernel, as a ratio to GEPSVM",
+    "5": "Accuracy on USPS digits by the number of training images of each digit",
+}
+
+REMARKS = {
+    "1": "The paper's GEPSVM is far below ours on hepatitis, ionosphere and sonar, as if its ridge "
+    "had not been chosen; with a chosen one MRGEPSVM has no lead that could be measured, and its "
+    "own printed ionosphere is out of reach.",
+    "2": "The paper gives no kernel width, so that neither side of a difference can be put down to "
+    "a method.",
+    "3": "MRGEPSVM solves the eigenproblem of GEPSVM and builds a graph on top, so that it cannot "
+    "be the faster of the two in one implementation (E44).",
+    "4": "MRGEPSVM solves the eigenproblem of GEPSVM and builds a graph on top, so that it cannot "
+    "be the faster of the two in one implementation (E44).",
+    "5": "The paper's 1100 images of each of ten digits are not to be had in full and it states "
+    "neither kernel nor scaling; planes are linear here, and theirs need not have been.",
+}
+"""Why cells differ, one sentence a table."""
+
+ERRATA = {
+    "1": ("E33", "E35", "E37", "E38"),
+    "2": ("E35", "E38", "E39", "E40", "E43"),
+    "3": ("E44",),
+    "4": ("E44",),
+    "5": ("E35", "E38"),
+}
+
+REFERENCE = "GEPSVM"
+"""The method whose time is 1."""
+
+
+def tables(store: RecordStore, scale: Scale) -> list[Table]:
+    """Return Tables 1 to 5, as far as there are records."""
+    evidence = Evidence(store, plan(scale))
+    made = [_accuracies(number, evidence, scale) for number in KERNELS]
+    made += [_times("3", "rbf", evidence, scale), _times("4", "linear", evidence, scale)]
+    made += [_digits(evidence, scale)]
+    return [table for table in made if any(c.source for c in table.cells)]
+
+
+def _accuracies(number: str, evidence: Evidence, scale: Scale) -> Table:
+    kernel, numbers, cells = KERNELS[number], printed(methods.STUDY, number), []
+    for dataset in DATASETS[number]:
+        for method in methods.PRINTED:
+            records = evidence.records(dataset=dataset, method=method, protocol=tuned(kernel))
+            beside = numbers[dataset, method]
+            cells.append(_accuracy(dataset, method, records, beside))
+        for method in methods.METHODS if scale.controls else ():
+            records = evidence.records(dataset=dataset, method=method, protocol=nested(kernel))
+            cells.append(_accuracy(dataset, f"{method} (nested)", records, None))
+    return _table(number, "accuracy %", cells, _accuracy_protocol(kernel, scale))
+
+
+def _accuracy(dataset: str, column: str, records: list[Record], beside: Printed | None) -> Cell:
+    values, n_rows = mean_by_seed(records), size(dataset)[0]
+    return cell(dataset, column, records, values, n_rows=n_rows, printed=beside, accuracy=True)
+
+
+def _accuracy_protocol(kernel: str, scale: Scale) -> str:
+    tried = ", ".join(str(i) for i in methods.exponents(scale.name, kernel))
+    text = (
+        "Features scaled to [-1, 1] on all rows, missing values by the mean; parameters chosen on "
+        "a tuning set of 10 % of all rows, as printed (we train on the other 90 %, and of equal "
+        f"ones take the nearest to 1), then measured on {N_FOLDS} stratified folds of all rows, "
+        "tuning set included; the paper does not say how it measured. Mean and standard deviation "
+        f"over {scale.n_seeds} partitions. Weights and costs 2^i with i in {{{tried}}} (the paper: "
+        f"all from -9 to 9), in raw units; {methods.NEIGHBORS} mutual neighbors (the paper: 3 to "
+        f"20), heat width {methods.WIDTH:g}; TSVM with equal costs and a ridge of 2^-9. "
+    )
+    if kernel == "rbf":
+        gammas = ", ".join(str(i) for i in methods.GAMMA_EXPONENTS)
+        text += f"Kernel width gamma 2^i with i in {{{gammas}}}, chosen with the rest. "
+    if scale.controls:
+        text += (
+            "'nested': scaled on the training rows, parameters chosen by "
+            f"{INNER_FOLDS} folds inside them. 'numerator': the graph on the other side of the "
+            "quotient (E35)."
+        )
+    return text.strip()
+
+
+def _times(number: str, kernel: str, evidence: Evidence, scale: Scale) -> Table:
+    numbers, cells = printed(methods.STUDY, number), []
+    for dataset in times.DATASETS:
+        records = evidence.records(dataset=dataset, protocol=f"{kernel}, times")
+        seconds = {r.params["method"]: r.value for r in records if r.value is not None}
+        for method in methods.PRINTED:
+            if method != REFERENCE:
+                ratio = _printed_ratio(numbers, dataset, method)
+                cells.append(_ratio(dataset, method, records, seconds, ratio))
+    sides = [c.note.split(":")[0] for c in cells]
+    protocol = (
+        f"Median CPU time of {times.REPEATS.get(scale.name, 5)} fits on all rows scaled to "
+        "[-1, 1], all weights and costs 1, in turns within one process with one thread, divided by "
+        "that of GEPSVM; the printed column is the ratio of the printed seconds. SVM is compiled "
+        "code (libsvm), the others are NumPy and SciPy. Not marked by the rule of the other "
+        "tables: the note says whether the method is on the same side of GEPSVM, slower or faster, "
+        f"as printed: {sides.count('same side')} are, {sides.count('other side')} are not. "
+    )
+    if kernel == "rbf":
+        protocol += f"gamma = 1/d; sets above {times.KERNEL_ROWS} rows are subsampled to that."
+    return _table(number, "ratio", cells, protocol.strip())
+
+
+def _printed_ratio(
+    numbers: Mapping[tuple[str, str], Printed], dataset: str, method: str
+) -> float | None:
+    own, reference = numbers[dataset, method].value, numbers[dataset, REFERENCE].value
+    return own / reference if own and reference else None
+
+
+def _ratio(
+    dataset: str,
+    method: str,
+    records: list[Record],
+    seconds: Mapping[str, float],
+    beside: float | None,
+) -> Cell:
+    column = f"{method} / {REFERENCE}"
+    source = {"study": methods.STUDY, "dataset": dataset, "method": times.ALL, "metric": "seconds"}
+    if method not in seconds or REFERENCE not in seconds:
+        reasons = sorted({r.reason for r in records if r.reason})
+        note = "; ".join(reasons) or "not computed"
+        return Cell(dataset, column, printed=beside, note=note, source=source if records else {})
+    own, reference = seconds[method], seconds[REFERENCE]
+    ratio = own / reference
+    note = f"{1000 * own:.3g} ms, {REFERENCE} {1000 * reference:.3g} ms"
+    if beside is not None:
+        note = f"{'same' if (ratio > 1) == (beside > 1) else 'other'} side: {note}"
+    return Cell(dataset, column, ratio, None, 1, beside, note=note, source=source)
+
+
+def _digits(evidence: Evidence, scale: Scale) -> Table:
+    numbers, cells = printed(methods.STUDY, "5"), []
+    for n_labelled in digits.LABELLED:
+        row = digits.row_name(n_labelled)
+        for dataset in (digits.DATASET, digits.RENDERING) if scale.controls else (digits.DATASET,):
+            same = dataset == digits.DATASET
+            for method in digits.METHODS:
+                records = evidence.records(dataset=dataset, method=method, protocol=row)
+                column = method if same else f"{method} ({digits.RENDERING})"
+                beside = numbers[row, method] if same else None
+                n_tested = (10 if same else 8) * (digits.PER_CLASS - n_labelled)
+                cells.append(
+                    cell(
+                        row,
+                        column,
+                        records,
+                        mean_by_seed(records),
+                        n_rows=n_tested,
+                        printed=beside,
+                        accuracy=True,
+                    )
+                )
+    return _table("5", "accuracy %", cells, _digits_protocol(scale))
+
+
+def _digits_protocol(scale: Scale) -> str:
+    text = (
+        f"{digits.PER_CLASS} images of each digit drawn at random, l of each for training and the "
+        "others for testing, grey values scaled to [-1, 1] by one factor; mean and standard "
+        f"deviation over {scale.n_seeds} draws; linear kernel; parameters chosen by "
+        f"{digits.INNER_FOLDS} folds of the training images from a few of the printed 2^i; one "
+        "plane for each digit against the rest (SVM: one against one); LPP on the neighbors of the "
+        f"same digit, at most {digits.LPP_COMPONENTS} components, number chosen likewise, and 1-NN."
+    )
+    if scale.controls:
+        text += f" '{digits.RENDERING}': the paper's images without the digits 6 and 7."
+    return text
+
+
+def _table(number: str, unit: str, cells: list[Cell], protocol: str) -> Table:
+    return Table(
+        methods.STUDY,
+        number,
+        TITLES[number],
+        unit,
+        cells,
+        protocol,
+        REMARKS[number],
+        ERRATA[number],
+    )
