@@ -1,0 +1,378 @@
+"""The commands fit, transform and predict, run as users run them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import is_classifier
+
+import marginfold
+from marginfold import GESVC
+from marginfold.cli import main
+from marginfold.cli.errors import explain
+from marginfold.cli.fitting import METHODS, build_method
+from marginfold.errors import InvalidInputError
+from marginfold.models import load_model, save_model
+
+pd = pytest.importorskip("pandas", reason="the command line needs the extra cli")
+pytest.importorskip("skops", reason="the command line needs the extra cli")
+
+HEADER = b"size,hue,kind\n"
+ROWS = b"1.5,red,a\n2.5,blue,b\n3.5,red,a\n0.5,blue,b\n1.0,red,a\n2.0,blue,b\n" * 3
+
+
+def people(n=60):
+    """A table with everything tables have: words, gaps, truth values, labels that are words."""
+    rng = np.random.default_rng(1)
+    kind = np.array(["nurse", "čáp", "smith"])[np.arange(n) % 3]
+    table = pd.DataFrame(
+        {
+            "height": rng.standard_normal(n) + 3 * (kind == "čáp"),
+            "age": rng.standard_normal(n) - 3 * (kind == "smith"),
+            "town": rng.choice(["Ulm", "Bern"], n),
+            "member": rng.random(n) < 0.5,
+            "kind": kind,
+        }
+    )
+    table.loc[3, "height"] = None
+    table.loc[7, "town"] = None
+    return table
+
+
+BAD_INPUT = {
+    "missing file": (None, (), "there is no file t.csv"),
+    "unknown column": (HEADER + ROWS, ("--target", "knd"), "Did you mean 'kind'?"),
+    "one class": (HEADER + b"1.5,red,a\n2.5,blue,a\n" * 9, (), "only one class (a)"),
+    "only unique values": (
+        HEADER + b"".join(b"%d.5,red,k%d\n" % (k, k) for k in range(20)),
+        (),
+        "20 different values in 20 rows",
+    ),
+    "empty file": (b"", (), "t.csv is empty"),
+    "five rows": (HEADER + ROWS[:50], (), "only 5 rows; at least 10 are needed"),
+    "mixed types": (HEADER + ROWS + b"tall,red,a\n", (), "18 numbers and 1 words"),
+    "column of text": (
+        b"note,"
+        + HEADER
+        + b"".join(b"note %d,%d.5,red,%c\n" % (k, k, 97 + k % 2) for k in range(40)),
+        (),
+        "column 'note' is free text",
+    ),
+    "duplicated names": (b"size,size,kind\n" + b"1,2,a\n2,1,b\n" * 9, (), "column 'size'"),
+    "not UTF-8": (HEADER + ROWS + "1.5,roß,a\n".encode("latin1"), (), "byte 0xdf"),
+    "unknown method": (HEADER + ROWS, ("--method", "lsav"), "Did you mean lsva?"),
+    "existing model": (HEADER + ROWS, ("--save", "t.csv"), "exists"),
+    "no folder": (HEADER + ROWS, ("--save", "no/where.skops"), "there is no folder"),
+    "wrong call": (HEADER + ROWS, ("--dims", "two"), "marginfold fit --help"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_one_line_and_nothing_is_written(case, command):
+    content, arguments, message = BAD_INPUT[case]
+    if content is not None:
+        (command.folder / "t.csv").write_bytes(content)
+    before = command.listing()
+    result = command("fit", "t.csv", "--target", "kind", "--save", "m.skops", *arguments)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert command.listing() == before
+
+
+def run(folder, capsys, *arguments):
+    """Run a command in this process; return code, output and errors."""
+    code = main([str(folder / a) if "." in a and a[0] not in "-." else a for a in arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-C", "-1"), "C must be a finite number > 0"),
+        (("--method", "gesvc", "--dims", "2"), "method gesvc has no --dims"),
+        (("--kernel", "cubic"), "--kernel must be one of"),
+        (("--scale", "log"), "scale must be one of"),
+        (("--drop", "kind"), "is the target"),
+    ],
+)
+def test_bad_options_are_refused_like_bad_input(arguments, message, tmp_path, capsys):
+    (tmp_path / "t.csv").write_bytes(HEADER + ROWS)
+    code, out, err = run(
+        tmp_path, capsys, "fit", "t.csv", "-t", "kind", "-s", "m.skops", *arguments
+    )
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_from_a_table_to_a_model_and_back(command):
+    """Three real commands give what the library gives."""
+    table = people()
+    table.to_csv(command.folder / "people.csv", index=False)
+    fitted = command("fit", "people.csv", "--target", "kind", "--save", "m.skops", "--json")
+    assert (fitted.returncode, fitted.stderr) == (0, "")
+    result = json.loads(fitted.stdout)
+    assert result["classes"] == {"nurse": 20, "smith": 20, "čáp": 20}
+    assert (result["rows"], result["columns"], result["features"]) == (60, 4, 7)
+    assert [c["name"] for c in result["components"]] == ["lsva0", "lsva1"]
+    assert all(c["gap"] < 1e-8 and c["gain"] > 0 for c in result["components"])
+
+    done = command("transform", "m.skops", "people.csv", "--keep", "kind")
+    assert (done.returncode, done.stderr) == (0, "")
+    written = pd.read_csv(io.StringIO(done.stdout))
+    assert list(written.columns) == ["kind", "lsva0", "lsva1"]
+    assert written["kind"].tolist() == table["kind"].tolist()
+    expected = load_model(command.folder / "m.skops").transform(table)
+    np.testing.assert_array_equal(written[["lsva0", "lsva1"]], expected)
+    means = written.groupby("kind")[["lsva0", "lsva1"]].mean().to_numpy()
+    assert np.linalg.matrix_rank(means - means.mean(axis=0), tol=0.5) == 2
+
+
+def test_predictions_are_the_labels_as_they_were(tmp_path, capsys):
+    table = people()
+    table.to_csv(tmp_path / "p.csv", index=False)
+    code, out, err = run(
+        tmp_path, capsys, "fit", "p.csv", "-t", "kind", "-m", "gesvc", "--save", "m.skops"
+    )
+    assert code == 0
+    assert "5-fold error" in out
+    assert err.count("note: ") == 2
+    code, out, _ = run(tmp_path, capsys, "predict", "m.skops", "p.csv", "--out", "o.csv", "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "rows": 60,
+        "columns": ["prediction"],
+        "out": str(tmp_path / "o.csv"),
+    }
+    predicted = pd.read_csv(tmp_path / "o.csv")["prediction"]
+    assert (predicted == table["kind"]).mean() > 0.9
+
+    before = (tmp_path / "o.csv").read_bytes()
+    code, _, err = run(tmp_path, capsys, "predict", "m.skops", "p.csv", "--out", "o.csv")
+    assert code == 2
+    assert "exists" in err
+    assert (tmp_path / "o.csv").read_bytes() == before
+    code, _, _ = run(
+        tmp_path, capsys, "predict", "m.skops", "p.csv", "--out", "o.csv", "--overwrite"
+    )
+    assert code == 0
+
+    code, out, _ = run(tmp_path, capsys, "predict", "m.skops", "p.csv", "--json")
+    assert [row["prediction"] for row in json.loads(out)["data"]] == predicted.tolist()
+
+
+def test_the_cross_validated_error_is_that_of_scikit_learn(tmp_path, capsys):
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = rng.standard_normal((80, 3)) + y[:, None] * 0.7
+    pd.DataFrame(X, columns=list("abc")).assign(kind=y).to_csv(tmp_path / "t.csv", index=False)
+    _, out, _ = run(tmp_path, capsys, "fit", "t.csv", "-t", "kind", "-m", "gesvc", "--json")
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    scores = cross_val_score(make_pipeline(StandardScaler(), GESVC()), X, y, cv=folds)
+    assert json.loads(out)["cross_validated_error"] == pytest.approx(1 - scores.mean())
+    assert 0 < 1 - scores.mean() < 0.5
+
+
+@pytest.fixture
+def models(tmp_path, capsys):
+    people().to_csv(tmp_path / "p.csv", index=False)
+    for method in ("mmda", "gesvc"):
+        assert (
+            run(
+                tmp_path,
+                capsys,
+                "fit",
+                "p.csv",
+                "-t",
+                "kind",
+                "-m",
+                method,
+                "-s",
+                f"{method}.skops",
+            )[0]
+            == 0
+        )
+    return tmp_path
+
+
+def test_what_a_model_cannot_do_is_said_with_what_it_can(models, capsys):
+    def refused(*arguments):
+        code, out, err = run(models, capsys, *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        return err
+
+    listing = sorted(models.iterdir())
+    assert "marginfold transform" in refused("predict", "mmda.skops", "p.csv")
+    assert "marginfold predict" in refused("transform", "gesvc.skops", "p.csv")
+    assert "there is no model file" in refused("predict", "no.skops", "p.csv")
+    assert "no model file (skops)" in refused("predict", "p.csv", "p.csv")
+    assert "must end with" in refused("transform", "mmda.skops", "p.csv", "--out", "o.xlsx")
+    assert "'towm' is no column" in refused("transform", "mmda.skops", "p.csv", "--keep", "towm")
+    assert sorted(models.iterdir()) == listing
+
+
+def test_missing_and_extra_columns_are_named(models, capsys):
+    table = people()
+    table.drop(columns=["town", "age"]).to_csv(models / "less.csv", index=False)
+    code, out, err = run(models, capsys, "transform", "mmda.skops", "less.csv")
+    assert (code, out) == (2, "")
+    assert "lacks 2 of the model's 4 columns: age, town" in err
+    table.iloc[:2].drop(columns="kind").assign(more=1).to_csv(models / "more.csv", index=False)
+    code, out, err = run(models, capsys, "transform", "mmda.skops", "more.csv")
+    assert code == 0
+    assert err == "note: columns that the model does not use: more\n"
+    assert out.count("\n") == 3
+
+
+def test_a_bare_estimator_is_no_model_of_tables(tmp_path, capsys):
+    save_model(GESVC(), tmp_path / "m.skops")
+    code, _, err = run(tmp_path, capsys, "predict", "m.skops", "p.csv")
+    assert code == 2
+    assert "bare GESVC without column names" in err
+
+
+def test_columns_can_be_left_out_or_taken_as_categories(tmp_path, capsys):
+    table = people().assign(note=[f"n{k}" for k in range(60)], code=[1, 2, 3] * 20)
+    table.to_csv(tmp_path / "p.csv", index=False)
+    arguments = ("fit", "p.csv", "-t", "kind", "--json")
+    assert run(tmp_path, capsys, *arguments)[0] == 2
+    code, out, _ = run(
+        tmp_path, capsys, *arguments, "--drop", "note", "--drop", "town", "--categorical", "code"
+    )
+    assert code == 0
+    assert (json.loads(out)["columns"], json.loads(out)["features"]) == (4, 7)
+
+
+def test_the_names_of_methods_are_those_of_all_public_estimators():
+    names = [
+        name
+        for name in marginfold.__all__
+        if name[0].isupper()
+        and name not in {"ExactKernel", "Linear"}
+        and hasattr(getattr(marginfold, name), "fit")
+    ]
+    assert sorted(METHODS.values()) == sorted(names)
+    kinds = [is_classifier(getattr(marginfold, name)()) for name in METHODS.values()]
+    assert kinds == sorted(kinds)
+
+
+OPTIONS = {"--kernel": "rbf", "--dims": 3, "-C": 7.0, "--graph-weight": 0.5}
+TAKEN = {
+    "lsva": "--kernel --dims -C --graph-weight",
+    "wsvda": "--kernel --dims -C",
+    "kda": "--kernel --dims",
+    "laplacianeigenmaps": "--dims",
+    "marginmap": "",
+    "gesvc": "--kernel -C --graph-weight",
+    "mrgepsvc": "--kernel --graph-weight",
+    "twinsvc": "--kernel -C",
+}
+
+
+@pytest.mark.parametrize("method", TAKEN)
+def test_a_method_takes_the_options_it_has_and_refuses_the_others(method):
+    for option, value in OPTIONS.items():
+        if option in TAKEN[method].split():
+            estimator = build_method(method, {option: value})
+            assert value in estimator.get_params(deep=False).values()
+        else:
+            with pytest.raises(InvalidInputError, match=f"{method} has no {option}; it takes"):
+                build_method(method, {option: value})
+
+
+def test_no_label_of_a_table_means_unlabelled():
+    assert marginfold.LapSVC().unlabeled == -1
+    assert build_method("lapsvc", {}).unlabeled is None
+
+
+def test_help_has_examples_and_loads_nothing_heavy(command):
+    program = (
+        "import sys; from marginfold.cli import main; main(['--help']); "
+        "print([m for m in ('numpy', 'sklearn', 'pandas', 'matplotlib', 'scipy', 'skops')"
+        " if m in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+    for name in ("fit", "transform", "predict"):
+        assert f"  {name} " in result.stdout
+
+
+@pytest.mark.parametrize("name", ["fit", "transform", "predict"])
+def test_every_command_ends_its_help_with_examples(name, capsys):
+    assert main([name, "--help"]) == 0
+    examples = capsys.readouterr().out.partition("Examples:")[2].strip().splitlines()
+    assert len(examples) == 3
+    assert all(line.strip().startswith(f"marginfold {name} ") for line in examples)
+
+
+def test_the_version_and_a_call_without_a_command(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"marginfold {marginfold.__version__}\n"
+    assert main([]) == 0
+    assert "Commands:" in capsys.readouterr().out
+
+
+def test_an_unexpected_error_is_one_line_and_a_traceback_only_for_debugging(
+    tmp_path, capsys, monkeypatch
+):
+    def broken(*_, **__):
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setattr("marginfold.cli.fit.check_kernel", broken)
+    assert main(["fit", "t.csv", "-t", "k"]) == 1
+    err = capsys.readouterr().err
+    assert err == (
+        "error: unexpected ZeroDivisionError: division by zero "
+        "(run with --debug for the traceback)\n"
+    )
+    assert main(["fit", "t.csv", "-t", "k", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_failures_of_the_system_and_missing_packages_are_the_users_to_mend():
+    assert explain(OSError(28, "No space left on device", "m.skops")) == (
+        2,
+        "m.skops: No space left on device",
+    )
+    code, line = explain(ModuleNotFoundError("No module named 'skops'", name="skops"))
+    assert (code, line) == (2, 'skops is not installed: pip install "marginfold[cli]"')
+    assert explain(ModuleNotFoundError("No module named 'x'", name="x"))[0] == 1
+
+
+def test_without_typer_the_line_that_installs_it_is_shown(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert main(["--help"]) == 2
+    assert 'pip install "marginfold[cli]"' in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
+def test_an_interrupt_is_said_and_leaves_nothing(command):
+    program = (
+        "import os, signal, sys; from marginfold.cli import main; import marginfold.tables as t;"
+        "t.read_table = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT);"
+        "sys.exit(main(['fit', 't.csv', '-t', 'k', '--save', 'm.skops']))"
+    )
+    (command.folder / "t.csv").write_bytes(HEADER + ROWS)
+    before = command.listing()
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=command.folder, capture_output=True, text=True
+    )
+    assert (result.returncode, result.stderr) == (130, "interrupted\n")
+    assert command.listing() == before
