@@ -143,6 +143,7 @@ def _draw_panel(axes: Axes, panel: Panel, looks: list[Style], *, pixels: bool) -
     if panel.equal_axes:
         axes.set_aspect("equal", adjustable="datalim")
     if not any(np.isfinite(np.asarray(s.y, float)).any() for s in panel.series):
+        axes.set(xticks=[], yticks=[])
         axes.text(0.5, 0.5, "no data", ha="center", va="center", transform=axes.transAxes)
 
 
