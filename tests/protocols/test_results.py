@@ -1,0 +1,88 @@
+"""Tables as values: the marks at their bounds, and counts of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from marginfold.protocols.results import RULE, Cell, Table, mark
+
+BAND = 1.5 * math.sqrt(2.0)
+
+
+def sampling(printed, n_rows):
+    """Standard error of a share in percent, as `RULE` has it."""
+    p = printed / 100.0
+    return 100.0 * math.sqrt(p * (1.0 - p) / n_rows)
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("printed", [5.0, 20.0, 50.0, 93.0])
+@pytest.mark.parametrize("spread", [None, 0.0, 0.2, 0.3, 1.1])
+def test_marks_change_exactly_at_their_bounds(side, printed, spread):
+    n_rows = 150
+    agrees, near = BAND * max(spread or 0.0, 0.3), BAND * sampling(printed, n_rows)
+    assert agrees < near
+    for bound, inside, outside in ((agrees, "agrees", "near"), (near, "near", "differs")):
+        assert mark(printed + side * bound * (1 - 1e-9), spread, printed, n_rows) == inside
+        assert mark(printed + side * bound * (1 + 1e-9), spread, printed, n_rows) == outside
+
+
+def test_a_spread_wider_than_the_sampling_error_decides_alone():
+    assert mark(10.0 + BAND * 4.0 - 1e-9, 4.0, 10.0, 10_000) == "agrees"
+    assert mark(10.0 + BAND * 4.0 + 1e-9, 4.0, 10.0, 10_000) == "differs"
+
+
+def test_more_rows_narrow_what_is_near():
+    marks = [mark(24.0, 0.1, 20.0, n) for n in (100, 300, 1000, 10_000)]
+    assert marks == ["near", "near", "differs", "differs"]
+    assert sampling(20.0, 300) * BAND > 4.0 > sampling(20.0, 1000) * BAND
+
+
+@pytest.mark.parametrize("printed", [0.0, 100.0])
+def test_no_error_at_all_has_no_sampling_error(printed):
+    inward = 1.0 if printed == 0.0 else -1.0
+    assert mark(printed, 0.0, printed, 100) == "agrees"
+    assert mark(printed + inward * 0.6, 0.0, printed, 100) == "agrees"
+    assert mark(printed + inward * 0.7, 0.0, printed, 100) == "differs"
+
+
+def test_errors_and_accuracies_get_the_same_mark():
+    rng = np.random.default_rng(0)
+    for value, printed, spread in rng.uniform([0, 0, 0], [40, 40, 2], (200, 3)):
+        assert mark(value, spread, printed, 120) == mark(100 - value, spread, 100 - printed, 120)
+
+
+def test_nothing_to_compare_has_no_mark():
+    assert mark(None, None, 20.0, 100) == ""
+    assert mark(20.0, 0.5, None, 100) == ""
+    assert mark(None, None, None, 100) == ""
+
+
+def test_the_rule_in_words_has_the_numbers_of_the_rule():
+    assert all(number in RULE for number in ("1.5 sqrt(2)", "0.3 points", "p (1 - p) / n"))
+
+
+def a_table():
+    cells = [
+        Cell("wine", "PCA", 3.0, mark="agrees"),
+        Cell("wine", "LDA", 4.0, mark="differs"),
+        Cell("iris", "PCA", 5.0, mark="near"),
+        Cell("iris", "LDA", 6.0, mark="agrees"),
+        Cell("iris", "LDA (nested)", 6.5),
+    ]
+    return Table("demo", "I", "Errors", "error %", cells, "five folds")
+
+
+def test_marks_are_counted_in_all_or_in_one_column():
+    table = a_table()
+    assert table.counts() == {"agrees": 2, "near": 1, "differs": 1}
+    assert table.counts("PCA") == {"agrees": 1, "near": 1, "differs": 0}
+    assert table.counts("LDA (nested)") == {"agrees": 0, "near": 0, "differs": 0}
+
+
+def test_a_cell_is_found_by_its_place():
+    assert a_table().cell("iris", "LDA").value == 6.0
+    assert a_table().cell("wine", "LDA").value == 4.0
