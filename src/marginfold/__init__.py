@@ -1,31 +1,38 @@
 """Maximum-margin learning on manifolds and subspaces."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from marginfold._version import __version__
-from marginfold.estimators.discriminant import KDA, LDA
-from marginfold.estimators.eigenmaps import LaplacianEigenmaps
-from marginfold.estimators.gepsvm import GEPSVC
-from marginfold.estimators.gesvm import GESVC
-from marginfold.estimators.graph_embedding import GraphEmbedding
-from marginfold.estimators.lapsvm import LapSVC
-from marginfold.estimators.locally_linear import LocallyLinearEmbedding
-from marginfold.estimators.lpp import LPP, NPE
-from marginfold.estimators.lsva import LSVA
-from marginfold.estimators.margin_map import MarginMap
-from marginfold.estimators.mmda import MMDA
-from marginfold.estimators.mrgepsvm import MRGEPSVC
-from marginfold.estimators.svm_pca import SVMPCA
-from marginfold.estimators.twinsvm import TwinSVC
-from marginfold.estimators.wsvda import WSVDA
-from marginfold.feature_maps import ExactKernel, Linear
-from marginfold.graphs import (
-    BetweenClassGraph,
-    NeighborGraph,
-    PrecomputedGraph,
-    ReconstructionGraph,
-    TotalGraph,
-    WithinClassGraph,
-)
-from marginfold.solvers import InteriorPoint, LibSVM
+
+if TYPE_CHECKING:
+    from marginfold.estimators.discriminant import KDA, LDA
+    from marginfold.estimators.eigenmaps import LaplacianEigenmaps
+    from marginfold.estimators.gepsvm import GEPSVC
+    from marginfold.estimators.gesvm import GESVC
+    from marginfold.estimators.graph_embedding import GraphEmbedding
+    from marginfold.estimators.lapsvm import LapSVC
+    from marginfold.estimators.locally_linear import LocallyLinearEmbedding
+    from marginfold.estimators.lpp import LPP, NPE
+    from marginfold.estimators.lsva import LSVA
+    from marginfold.estimators.margin_map import MarginMap
+    from marginfold.estimators.mmda import MMDA
+    from marginfold.estimators.mrgepsvm import MRGEPSVC
+    from marginfold.estimators.svm_pca import SVMPCA
+    from marginfold.estimators.twinsvm import TwinSVC
+    from marginfold.estimators.wsvda import WSVDA
+    from marginfold.feature_maps import ExactKernel, Linear
+    from marginfold.graphs import (
+        BetweenClassGraph,
+        NeighborGraph,
+        PrecomputedGraph,
+        ReconstructionGraph,
+        TotalGraph,
+        WithinClassGraph,
+    )
+    from marginfold.models import load_model, save_model
+    from marginfold.protocols.permutation import graph_permutation_test
+    from marginfold.solvers import InteriorPoint, LibSVM
 
 __all__ = [
     "GEPSVC",
@@ -56,4 +63,60 @@ __all__ = [
     "TwinSVC",
     "WithinClassGraph",
     "__version__",
+    "graph_permutation_test",
+    "load_model",
+    "save_model",
 ]
+
+_HOME = {
+    "GEPSVC": "estimators.gepsvm",
+    "GESVC": "estimators.gesvm",
+    "KDA": "estimators.discriminant",
+    "LDA": "estimators.discriminant",
+    "LPP": "estimators.lpp",
+    "LSVA": "estimators.lsva",
+    "MMDA": "estimators.mmda",
+    "MRGEPSVC": "estimators.mrgepsvm",
+    "NPE": "estimators.lpp",
+    "SVMPCA": "estimators.svm_pca",
+    "WSVDA": "estimators.wsvda",
+    "BetweenClassGraph": "graphs",
+    "ExactKernel": "feature_maps",
+    "GraphEmbedding": "estimators.graph_embedding",
+    "InteriorPoint": "solvers",
+    "LapSVC": "estimators.lapsvm",
+    "LaplacianEigenmaps": "estimators.eigenmaps",
+    "LibSVM": "solvers",
+    "Linear": "feature_maps",
+    "LocallyLinearEmbedding": "estimators.locally_linear",
+    "MarginMap": "estimators.margin_map",
+    "NeighborGraph": "graphs",
+    "PrecomputedGraph": "graphs",
+    "ReconstructionGraph": "graphs",
+    "TotalGraph": "graphs",
+    "TwinSVC": "estimators.twinsvm",
+    "WithinClassGraph": "graphs",
+    "graph_permutation_test": "protocols.permutation",
+    "load_model": "models",
+    "save_model": "models",
+}
+"""The module of each public name: it is imported when the name is first used, so that the command
+line answers without waiting for scikit-learn."""
+
+
+_MODULES = ("datasets", "errors", "graphs", "protocols")
+"""Modules that `import marginfold` gives as attributes."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"marginfold.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'marginfold' has no attribute {name!r}")
+    value = getattr(import_module(f"marginfold.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -29,10 +29,11 @@ def datasets(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
     """List the benchmark data sets: shape, classes, missing values, licence, availability."""
-    from marginfold.datasets import catalogue, entry_named, summary
+    from marginfold.datasets import catalogue, summary
+    from marginfold.datasets.catalogue import lookup
 
     if name is not None:
-        entry_named(name)
+        lookup(name)
     rows = [row for row in summary(data_home) if name in (None, row["name"])]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))

@@ -121,8 +121,13 @@ def measure_nested(
     *,
     n_folds: int,
     seed: int,
+    with_curve: bool = False,
 ) -> list[Result]:
-    """Choose graph weight and dimension by folds of the training rows; return the test error."""
+    """Choose graph weight and dimension by folds of the training rows; return the test error.
+
+    ``with_curve`` adds the test errors of all dimensions at the chosen weight, as the metric
+    "error by dimension".
+    """
     inner = [
         embedding.curves(X[train], y[train], X[test], y[test], heads)
         for train, test in folds(y, n_folds, seed)
@@ -130,14 +135,21 @@ def measure_nested(
     outer = embedding.curves(X, y, X_test, y_test, heads)
     results = []
     for head in heads:
-        choice = best([*inner], head)
+        choice = best(inner, head)
         errors = outer.get((head, choice.weight)) if choice else None
         if choice is None or errors is None:
             reason = "no direction carries anything in some fold"
             results.append(Result("error", None, {"head": head}, reason=reason))
             continue
         k = min(choice.dimension, len(errors))
-        results.append(Result("error", float(errors[k - 1]), _params(head, choice.weight), k))
+        params = _params(head, choice.weight)
+        first = 1 if embedding.nested else X.shape[1]
+        results.append(Result("error", float(errors[k - 1]), params, first + k - 1))
+        if with_curve:
+            results += [
+                Result("error by dimension", float(error), params, first + j)
+                for j, error in enumerate(errors)
+            ]
     return results
 
 

@@ -1,0 +1,190 @@
+"""The command compare: does it help on my data?"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginfold.cli.output import show_json, show_notes, show_table
+from marginfold.cli.progress import follow
+from marginfold.errors import InvalidParameterError
+
+if TYPE_CHECKING:
+    from marginfold.protocols.comparison import Verdict
+    from marginfold.protocols.comparison_runs import Comparison
+
+EXAMPLES = """\b
+Examples:
+  marginfold compare flowers.csv --target species
+  marginfold compare patients.parquet -t outcome --drop id --report patients.html
+  marginfold compare wine --methods lda,lsva,wsvda --json
+A name of 'marginfold datasets' stands for that set. With --run the records are kept, and a stopped
+comparison goes on where it was.
+"""
+
+
+def compare(
+    data: Annotated[str, typer.Argument(help="A table (CSV, Parquet), or a bundled set's name.")],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column with the classes.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option("--methods", help="Names apart by commas; all by default.")
+    ] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(help="nested: choose inside the training rows; paper: on the test rows."),
+    ] = "nested",
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Folds.")] = 5,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Partitions.")] = 2,
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", help="Column to leave out; repeatable.")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option("--categorical", help="Column to take as categories; repeatable."),
+    ] = None,
+    drop_missing_target: Annotated[
+        bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
+    ] = False,
+    report: Annotated[Path | None, typer.Option("--report", help="HTML file to write.")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Folder that keeps the records.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = 2,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing report.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
+    from marginfold.files import check_writable
+    from marginfold.protocols.comparison import conclude, pictures
+    from marginfold.protocols.comparison_runs import PROTOCOLS, Comparison
+    from marginfold.protocols.records import RecordStore
+    from marginfold.protocols.run import run_tasks
+
+    if protocol not in PROTOCOLS:
+        raise InvalidParameterError(
+            f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
+        )
+    if report is not None:
+        check_writable(report, overwrite=overwrite)
+    with ExitStack() as stack:
+        source = _source(data, target, drop, categorical, drop_missing_target, stack)
+        names = [name.strip() for name in methods.split(",")] if methods else None
+        comparison = Comparison.of(
+            source, names, protocol=protocol, n_folds=folds, n_repeats=repeats
+        )
+        folder = run or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        store = stack.enter_context(RecordStore(folder))
+        with follow("comparing") as progress:
+            summary = run_tasks(comparison.tasks(), store, n_jobs=jobs, progress=progress)
+        verdict = conclude(comparison, store)
+        if report is not None:
+            _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
+    show_notes(comparison.source.read().columns.notes)
+    if as_json:
+        show_json(_result(comparison, verdict, asdict(summary), report))
+    else:
+        _show(verdict)
+
+
+def _source(
+    data: str,
+    target: str | None,
+    drop: list[str] | None,
+    categorical: list[str] | None,
+    drop_missing: bool,
+    stack: ExitStack,
+) -> Any:
+    """Return where the table is; a bundled set is written out as one first."""
+    from marginfold.datasets import catalogue, load
+    from marginfold.protocols.comparison_runs import Source
+
+    if not Path(data).exists() and data in catalogue():
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        path, target = folder / f"{data}.csv", target or "label"
+        frame = load(data).frame
+        frame.rename(columns={frame.columns[-1]: target}).to_csv(path, index=False)
+        data = str(path)
+    if target is None:
+        raise InvalidParameterError("--target is missing: name the column with the classes.")
+    return Source(data, target, tuple(drop or ()), tuple(categorical or ()), drop_missing)
+
+
+def _write(
+    path: Path,
+    comparison: Comparison,
+    verdict: Verdict,
+    figures: Any,
+    store: Any,
+    overwrite: bool,
+    run: Path | None,
+) -> None:
+    from marginfold.protocols.choices import Evidence
+    from marginfold.protocols.versions import versions
+    from marginfold.reports import write_report
+    from marginfold.reports.user_data import comparison_report
+
+    evidence = Evidence(store, comparison.tasks())
+    metric = "error"
+    records = evidence.records(protocol=comparison.protocol, metric=metric)
+    facts = {
+        "rows": len(comparison.source.read().labels),
+        "seeds": ", ".join(map(str, range(comparison.n_repeats))),
+        "versions": versions(),
+        "records": str(run / "records.sqlite") if run else "in this page only (no --run)",
+    }
+    page = comparison_report(comparison, verdict, figures, records, facts=facts)
+    write_report(page, path, overwrite=overwrite)
+
+
+def _show(verdict: Verdict) -> None:
+    names = ("method", "error %", "±", "behind", "95 % interval", "dim", "s/fold")
+    rows = []
+    for r in verdict.rows:
+        if r.error is None:
+            rows.append([r.method, "-", "", "", "", "", ""])
+            continue
+        behind = ["", "best"]
+        if r.behind is not None:
+            behind = [f"{r.behind.mean:+.1f}", f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}"]
+        rows.append(
+            [
+                r.method,
+                f"{r.error:.1f}",
+                f"{r.spread:.1f}",
+                *behind,
+                "" if r.dimension is None else f"{r.dimension:g}",
+                f"{r.seconds:.2f}",
+            ]
+        )
+    show_table(names, rows)
+    typer.echo("")
+    for sentence in verdict.sentences:
+        typer.echo(sentence)
+    show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
+
+
+def _result(
+    comparison: Comparison, verdict: Verdict, tasks: dict[str, int], report: Path | None
+) -> dict[str, Any]:
+    return {
+        "data": comparison.source.path,
+        "target": comparison.source.target,
+        "protocol": comparison.protocol,
+        "folds": comparison.n_folds,
+        "repeats": comparison.n_repeats,
+        "best": verdict.best,
+        "as_good": list(verdict.as_good),
+        "recommendation": list(verdict.sentences),
+        "methods": [asdict(row) for row in verdict.rows],
+        "tasks": tasks,
+        "report": str(report) if report else None,
+    }

@@ -1,0 +1,40 @@
+"""A bar for tasks on a terminal; nothing elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Follow = Callable[[Any, int, int], None]
+
+
+@contextlib.contextmanager
+def follow(label: str) -> Iterator[Follow | None]:
+    """Give a callback for `run_tasks` that moves a bar on standard error, with the time left."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        *(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task(label, total=None)
+
+        def move(outcome: Any, done: int, total: int) -> None:
+            words = label if outcome is None else str(outcome.task)
+            bar.update(shown, description=words, completed=done, total=total)
+
+        yield move

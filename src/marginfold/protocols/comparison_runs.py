@@ -1,0 +1,235 @@
+"""What a comparison computes: every method on every fold of the user's table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from marginfold.errors import InvalidInputError
+from marginfold.protocols.comparison_methods import METHODS, Candidates, Size, suitable
+from marginfold.protocols.embeddings import Embedding, measure, measure_nested
+from marginfold.protocols.records import Result
+from marginfold.protocols.splits import folds
+from marginfold.protocols.tasks import Skip, Task
+from marginfold.rows import Array
+
+STUDY = "compare"
+
+HEAD = "1-nn"
+"""The classifier on embeddings."""
+
+INNER_FOLDS = 3
+"""Folds of the training rows by which parameters are chosen."""
+
+PROTOCOLS = {
+    "nested": "weights, costs and dimensions are chosen by folds of the training rows only",
+    "paper": "weights, costs and dimensions are the best *on the test rows*: optimistic",
+}
+
+DRAWN_ROWS = 1_000
+"""Held-out rows in a picture, at most."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the user's table comes from: enough for another process to read it again."""
+
+    path: str
+    target: str
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop_missing: bool = False
+
+    def read(self) -> Rows:
+        """Read, check and split the table into features and labels."""
+        return _read(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table that was read: features with their kinds, labels, and a hash of both."""
+
+    name: str
+    frame: Any
+    labels: Array
+    columns: Any
+
+    @cached_property
+    def hash(self) -> str:
+        """Hash of the values that enter the comparison."""
+        digest = hashlib.sha256()
+        digest.update(self.frame.to_csv(index=False).encode())
+        digest.update("\n".join(map(str, self.labels.tolist())).encode())
+        return digest.hexdigest()[:24]
+
+    def encoded(self, train: Array, test: Array) -> tuple[Array, Array]:
+        """Return rows as numbers; medians, scales and levels are those of the training rows."""
+        from marginfold.tables.columns import encoder
+
+        fitted = encoder(self.columns, "standard").fit(self.frame.iloc[train])
+        parts = (fitted.transform(self.frame.iloc[part]) for part in (train, test))
+        rows, new = (np.asarray(part, dtype=np.float64) for part in parts)
+        return rows, new
+
+
+@lru_cache(maxsize=2)
+def _read(source: Source) -> Rows:
+    from marginfold.tables import inspect_columns, read_table, split_target
+    from marginfold.tables.columns import arrange
+    from marginfold.tables.target import check_columns
+
+    frame = read_table(source.path)
+    check_columns(frame, list(source.drop), "dropped column")
+    features, labels = split_target(frame, source.target, drop_missing=source.drop_missing)
+    features = features.drop(columns=[name for name in source.drop if name != source.target])
+    columns = inspect_columns(features, categorical=source.categorical)
+    arranged = arrange(features, columns.numbers, columns.levels)
+    return Rows(Path(source.path).name, arranged, labels, columns)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The plan of a comparison.
+
+    Attributes
+    ----------
+    source : Source
+    methods : tuple of str
+    left_out : mapping of str to str
+        Methods that are not run, and why.
+    protocol : {"nested", "paper"}
+    n_folds, n_repeats : int
+    """
+
+    source: Source
+    methods: tuple[str, ...]
+    left_out: dict[str, str]
+    protocol: str
+    n_folds: int
+    n_repeats: int
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        methods: Sequence[str] | None = None,
+        *,
+        protocol: str = "nested",
+        n_folds: int = 5,
+        n_repeats: int = 2,
+    ) -> Comparison:
+        """Read the table and decide what is run on it."""
+        rows = source.read()
+        smallest = int(np.unique(rows.labels, return_counts=True)[1].min())
+        usable = min(n_folds, smallest)
+        if usable < 2:
+            raise InvalidInputError("Every class needs at least two rows.")
+        train, _ = folds(rows.labels, usable, 0)[0]
+        n_columns = rows.encoded(train, train[:1])[0].shape[1]
+        size = Size(len(train), n_columns, len(np.unique(rows.labels)))
+        names, left_out = suitable(size, methods)
+        return cls(source, tuple(names), left_out, protocol, usable, n_repeats)
+
+    def tasks(self) -> list[Task]:
+        """Return one task for each method, repeat and fold, and one for each picture."""
+        rows = self.source.read()
+        options = {"data": rows.hash, "folds": self.n_folds, "inner_folds": INNER_FOLDS}
+        work = partial(evaluate, source=self.source)
+        tasks = [
+            Task(STUDY, rows.name, method, self.protocol, seed, fold, options, work=work)
+            for seed in range(self.n_repeats)
+            for fold in range(self.n_folds)
+            for method in self.methods
+        ]
+        picture = partial(draw, source=self.source)
+        return tasks + [
+            Task(STUDY, rows.name, method, "picture", 0, 0, options, work=picture)
+            for method in self.methods
+            if method in PICTURES
+        ]
+
+
+PICTURES = ("PCA", "LDA", "LPP", "MMDA", "LSVA", "WSVDA", "KPCA", "KDA", "KLSVA", "MarginMap")
+"""Methods that have a picture."""
+
+
+def evaluate(task: Task, *, source: Source) -> list[Result]:
+    """Measure a method on one fold."""
+    X, y, X_test, y_test, made = _prepared(task, source)
+    nested = task.protocol == "nested"
+    if isinstance(made, Candidates):
+        return _classified(made, X, y, X_test, y_test, nested, task.seed)
+    if nested:
+        n_folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
+        return measure_nested(
+            *(made, X, y, X_test, y_test, [HEAD]), n_folds=n_folds, seed=task.seed, with_curve=True
+        )
+    return measure(made, X, y, X_test, y_test, [HEAD])
+
+
+def _prepared(
+    task: Task, source: Source
+) -> tuple[Array, Array, Array, Array, Embedding | Candidates]:
+    rows = source.read()
+    if rows.hash != task.options["data"]:
+        raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
+    train, test = folds(rows.labels, task.options["folds"], task.seed)[task.fold]
+    X, X_test = rows.encoded(train, test)
+    y, y_test = rows.labels[train], rows.labels[test]
+    made = METHODS[task.method].make(Size(X.shape[0], X.shape[1], len(np.unique(y))))
+    return X, y, X_test, y_test, made
+
+
+def _classified(
+    candidates: Candidates,
+    X: Array,
+    y: Array,
+    X_test: Array,
+    y_test: Array,
+    nested: bool,
+    seed: int,
+) -> list[Result]:
+    """Return the error of the candidate that folds of the training rows prefer, or of all."""
+    if not nested:
+        return [
+            Result("error", _error(estimator, X, y, X_test, y_test), params)
+            for estimator, params in zip(candidates.estimators, candidates.params, strict=True)
+        ]
+    chosen = 0
+    if len(candidates.estimators) > 1:
+        inner = folds(y, min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max())), seed)
+        errors = [
+            np.mean([_error(e, X[a], y[a], X[b], y[b]) for a, b in inner])
+            for e in candidates.estimators
+        ]
+        chosen = int(np.argmin(errors))
+    error = _error(candidates.estimators[chosen], X, y, X_test, y_test)
+    return [Result("error", error, candidates.params[chosen])]
+
+
+def _error(estimator: Any, X: Array, y: Array, X_test: Array, y_test: Array) -> float:
+    return float(np.mean(clone(estimator).fit(X, y).predict(X_test) != y_test))
+
+
+def draw(task: Task, *, source: Source) -> list[Result]:
+    """Return two coordinates of held-out rows."""
+    X, y, X_test, y_test, made = _prepared(task, source)
+    if isinstance(made, Candidates):
+        transformer = made.estimators[0][:-1].fit(X, y)
+    else:
+        transformer = clone(made.estimator).fit(X, y)
+    Z = transformer.transform(X_test[:DRAWN_ROWS])
+    if Z.shape[1] < 2:
+        raise Skip(f"{task.method} finds one component only")
+    return [
+        Result("coordinate", float(z[k]), {"row": i, "label": str(label)}, dimension=k + 1)
+        for i, (z, label) in enumerate(zip(Z, y_test, strict=False))
+        for k in range(2)
+    ]

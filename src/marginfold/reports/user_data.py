@@ -1,0 +1,114 @@
+"""The report of a comparison on a user's table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from marginfold.plotting import svg
+from marginfold.protocols.comparison import Row, Verdict
+from marginfold.protocols.comparison_runs import PROTOCOLS, STUDY, Comparison
+from marginfold.protocols.records import Record
+from marginfold.protocols.results import Figure
+from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
+
+NOTHING = "–"
+"""Where there is no number."""
+
+
+def comparison_report(
+    comparison: Comparison,
+    verdict: Verdict,
+    figures: Sequence[Figure],
+    records: Sequence[Record],
+    *,
+    facts: Mapping[str, Any],
+) -> Report:
+    """Return the report: the recommendation, the methods, the pictures and all the evidence.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    verdict : Verdict
+    figures : sequence of Figure
+    records : sequence of Record
+        The errors of all folds, shown in the last section.
+    facts : mapping
+        How it came about.
+    """
+    rows = comparison.source.read()
+    protocol = (
+        f"{comparison.n_repeats} times {comparison.n_folds} folds; medians, scales and levels of "
+        f"the training rows; {PROTOCOLS[comparison.protocol]}."
+    )
+    pictures = [Picture(f.title, f.caption, svg(f), f.source) for f in figures]
+    sections = [
+        Section("Methods", [protocol], [_grid(verdict.rows, comparison, rows.name)], "methods"),
+        Section("Pictures", [], pictures, "pictures"),
+        Section(
+            "The data", list(rows.columns.notes) or ["No column needed attention."], [], "data"
+        ),
+        Section("Evidence", [], [_evidence(records)], "evidence"),
+    ]
+    return Report(
+        f"{rows.name}: {comparison.source.target}",
+        verdict.sentences,
+        [section for section in sections if section.paragraphs or section.blocks],
+        facts,
+        "Every row of the last table is a record of the run; the error of a method is their mean.",
+    )
+
+
+def _grid(rows: Sequence[Row], comparison: Comparison, name: str) -> Grid:
+    columns = [
+        Column("method", numeric=False),
+        Column("error %", help="mean over all folds ± standard deviation over repeats"),
+        Column("behind", help="points behind the best, with its 95 % interval"),
+        Column("dimension", help="median of those chosen"),
+        Column("seconds", help="CPU time of one fold with all its choices"),
+        Column("what it is", numeric=False),
+    ]
+    shown = []
+    for row in rows:
+        source = {
+            "study": STUDY,
+            "dataset": name,
+            "method": row.method,
+            "protocol": comparison.protocol,
+            "metric": "error",
+        }
+        shown.append([Entry(row.method), *_numbers(row, source), Entry(row.words)])
+    return Grid("Errors of all methods", columns, shown, legend="Click a heading to sort.")
+
+
+def _numbers(row: Row, source: Mapping[str, Any]) -> list[Entry]:
+    if row.error is None:
+        return [Entry(NOTHING, title=row.reason, below=row.reason), *[Entry(NOTHING)] * 3]
+    error = Entry(f"{row.error:.2f} ± {row.spread:.2f}", row.error, source=source)
+    behind = Entry("best", 0.0)
+    if row.behind is not None:
+        interval = f"{row.behind.low:+.1f} to {row.behind.high:+.1f}"
+        behind = Entry(f"{row.behind.mean:+.2f}", row.behind.mean, below=interval)
+    dimension = Entry(NOTHING if row.dimension is None else f"{row.dimension:g}", row.dimension)
+    return [error, behind, dimension, Entry(f"{row.seconds:.2f}", row.seconds)]
+
+
+def _evidence(records: Sequence[Record]) -> Grid:
+    columns = [
+        Column("method", numeric=False),
+        *(Column("repeat"), Column("fold"), Column("error %"), Column("dimension")),
+        *(Column("chosen", numeric=False), Column("seconds")),
+    ]
+    rows = [
+        [
+            Entry(r.method),
+            Entry(str(r.seed), r.seed),
+            Entry(str(r.fold), r.fold),
+            Entry(NOTHING if r.value is None else f"{100 * r.value:.2f}", title=r.reason),
+            Entry(NOTHING if r.dimension is None else str(r.dimension)),
+            Entry(", ".join(f"{k} {v}" for k, v in r.params.items())),
+            Entry(f"{r.seconds:.2f}", r.seconds),
+        ]
+        for r in records
+    ]
+    return Grid("All folds", columns, rows)
