@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -96,6 +98,13 @@ def test_all_permutations_come_up_alike():
     counts = np.unique(degrees, axis=0, return_counts=True)[1]
     assert len(counts) == 6
     assert np.abs(counts - 50).max() < 25  # binomial: 50 with a standard deviation of 6.5
+
+
+def test_the_mean_over_permutations_is_the_total_graph():
+    few = X[:4]
+    L = matrix(NeighborGraph(1), few, y[:4])
+    mean = np.mean([L[np.ix_(p, p)] for p in permutations(range(4))], axis=0)
+    assert_allclose(mean, np.trace(L) / 3 * matrix(TotalGraph(), few, y[:4]), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -33,6 +33,9 @@ class PermutedGraph(GraphRule):
 
     Notes
     -----
+    The mean of P'LP over all permutations P is ``tr(L) / (n - 1)`` times the Laplacian of
+    `TotalGraph`: what remains without the neighbors is a penalty on the variance.
+
     Labels move with their rows, so a class graph joins rows of different classes after that.
 
     Distinct rows are permuted, in an order that only their content decides: copies of a row stay
@@ -104,8 +107,9 @@ class PermutedLaplacian(Laplacian):
 
     @property
     def degrees(self) -> FloatArray:
-        degrees = self.graph.degrees
-        return np.bincount(self._moved(self.order), weights=degrees, minlength=self.n_rows)
+        degrees = np.zeros(self.n_rows)
+        np.add.at(degrees, self._moved(self.order), self.graph.degrees)
+        return degrees
 
     @property
     def components(self) -> IntArray:

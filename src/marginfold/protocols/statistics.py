@@ -108,7 +108,8 @@ def paired_interval(differences: ArrayLike, n_train: float, n_test: float) -> In
         )
     mean, deviation = float(values.mean()), float(values.std(ddof=1))
     if deviation <= TIE:
-        return Interval(mean, mean, mean, 1.0 if abs(mean) <= TIE else 0.0)
+        mean = 0.0 if abs(mean) <= TIE else mean
+        return Interval(mean, mean, mean, 0.0 if mean else 1.0)
     error = deviation * np.sqrt(1 / values.size + n_test / n_train)
     half = float(stdtrit(values.size - 1, (1 + CONFIDENCE) / 2) * error)
     p_value = float(2 * stdtr(values.size - 1, -abs(mean) / error))
