@@ -35,12 +35,15 @@ class Evidence:
     """The records of planned tasks: what was left by other plans in the same folder is not read."""
 
     def __init__(self, store: RecordStore, tasks: Iterable[Task]) -> None:
+        planned = list(tasks)
         self._store = store
-        self._keys = {task.key for task in tasks}
+        self._keys = {task.key for task in planned}
+        self._studies = sorted({task.study for task in planned})
 
     def records(self, **columns: Any) -> list[Record]:
         """Return the planned records with these columns."""
-        return [record for record in self._store.read(**columns) if record.task in self._keys]
+        found = self._store.read(**({"study": self._studies} | columns))
+        return [record for record in found if record.task in self._keys]
 
 
 def best_by_seed(
@@ -147,5 +150,5 @@ def _source(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _why_not(records: Sequence[Record]) -> str:
-    reasons = {r.reason for r in records if r.status != "done" and r.reason}
+    reasons = {r.reason for r in records if r.value is None and r.reason}
     return "; ".join(sorted(reasons)) or ("" if records else NOT_COMPUTED)

@@ -19,8 +19,8 @@ from marginfold.protocols.tasks import Task
 
 STUDY = "lsva"
 
-N_FOLDS = 5
-"""Folds of 000 section IV; the inner folds of the nested protocol are as many."""
+N_FOLDS, INNER_FOLDS = 5, 3
+"""Folds of 000 section IV, and those inside the training rows of the nested protocol."""
 
 HEAD = "1-nn"
 """The classifier of 000 section IV."""
@@ -76,7 +76,9 @@ def _tasks(name: str, scale: Scale) -> Iterable[Task]:
 
 
 def _runs(dataset: str, method: str, protocol: str, scale: Scale) -> Iterable[Task]:
-    options = {"scale": scale.name, "folds": N_FOLDS, "head": HEAD}
+    options: dict[str, Any] = {"scale": scale.name, "folds": N_FOLDS, "head": HEAD}
+    if protocol == "nested":
+        options["inner_folds"] = INNER_FOLDS
     for seed in scale.seeds:
         for fold in range(N_FOLDS):
             yield Task(STUDY, dataset, method, protocol, seed, fold, options, work=evaluate)
@@ -95,7 +97,7 @@ def evaluate(task: Task) -> list[Result]:
         embedding = methods.method(task.method).make(scale, X.shape[1])
     arguments: Any = (embedding, rows, y[train], new, y[test], [HEAD])
     if nested:
-        return measure_nested(*arguments, n_folds=N_FOLDS, seed=task.seed)
+        return measure_nested(*arguments, n_folds=INNER_FOLDS, seed=task.seed)
     return measure(*arguments)
 
 

@@ -117,7 +117,7 @@ def _protocol(kernel: bool, scale: Scale) -> str:
             "KLSVA and KMMDA, solved by libsvm with its tolerance 1e-3."
         )
     return text + (
-        "Columns 'nested': scaled on the training rows, weight and dimension chosen by 5 folds "
+        "Columns 'nested': scaled on the training rows, weight and dimension chosen by 3 folds "
         "inside them. 'balanced': both sides of a task have equal cost."
     )
 
