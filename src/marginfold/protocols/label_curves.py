@@ -147,8 +147,9 @@ def label_share_curve(
 
     Notes
     -----
-    Intervals of the differences are those of `paired_interval`: repeats share rows.  The
-    parameters of the estimator are the same for both curves; tuned apart, they may differ less.
+    Without the unlabelled rows everything is learnt from fewer: the graph, but also scalings and
+    automatic widths of kernels.  The parameters are the same for both curves; tuned apart, they
+    may differ less.  Intervals are those of `paired_interval`, because repeats share rows.
 
     Examples
     --------
