@@ -184,14 +184,13 @@ def test_warnings_of_permuted_graphs_are_not_shown():
     assert 0 < len(caught) <= 2
 
 
-def result_of(score, permuted, without):
-    interval = paired_interval([score - (without or 0.0)] * 2, 4, 1)
+def result_of(score, permuted, without, noise=0.0):
     permuted = np.array(permuted)
+    interval = paired_interval(score - permuted.mean() + noise * np.array([-1, 0, 1]), 4, 1)
+    plain = None if without is None else paired_interval([score - without] * 2, 4, 1)
     up, down = ((1 + np.count_nonzero(m)) for m in (permuted >= score, permuted <= score))
     n = 1 + len(permuted)
-    return PermutationResult(
-        score, permuted, without, up / n, down / n, interval, None if without is None else interval
-    )
+    return PermutationResult(score, permuted, without, up / n, down / n, interval, plain)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +209,13 @@ def test_the_verdict_says_what_was_found(score, permuted, without, words):
     assert re.search(words, result.verdict)
     assert str(result).startswith(result.verdict)
     assert ("Difference to no graph" in str(result)) == (without is not None)
+
+
+def test_a_verdict_on_few_rows_says_so():
+    words = "the interval over folds holds 0, so other rows may say otherwise."
+    for score in (0.9, 0.7):
+        assert result_of(score, [0.8] * 19, 0.8, noise=0.5).verdict.endswith(words)
+        assert words not in result_of(score, [0.8] * 19, 0.8, noise=0.01).verdict
 
 
 @pytest.mark.parametrize(

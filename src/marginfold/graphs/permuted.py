@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from marginfold.errors import GraphError, InvalidParameterError
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian
 from marginfold.graphs.node_graph import Link, NodeGraph
+from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.graphs.rule import GraphRule, read_rows
 from marginfold.graphs.search import distinct_rows
 from marginfold.parameters import Count, check_parameters, shown
@@ -83,7 +84,11 @@ class PermutedGraph(GraphRule):
         laplacian = self.graph.build(X, y, unlabeled=unlabeled, sample_weight=weights)
         nodes = distinct_rows(X, weights)
         order = np.random.default_rng(int(self.random_state)).permutation(len(nodes.rows))
-        return PermutedLaplacian(len(weights), laplacian, nodes.rows, nodes.members, order)
+        permuted = PermutedLaplacian(len(weights), laplacian, nodes.rows, nodes.members, order)
+        if isinstance(laplacian, FactoredLaplacian):  # its factor stays: only its nodes move
+            moved = permuted.on_nodes()
+            return replace(laplacian, rows=moved.rows, members=moved.members)
+        return permuted
 
 
 @dataclass(frozen=True, eq=False)

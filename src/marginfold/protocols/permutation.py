@@ -73,13 +73,20 @@ class PermutationResult:
             needed = round(1 / LEVEL) - 1
             return f"Too few permutations to tell: {found}; use at least {needed} instead of {n}."
         if self.p_value_hurts <= LEVEL:
-            return f"The graph hurts: {found} (p = {self.p_value_hurts:.2g})."
-        found += f" (p = {self.p_value:.2g})."
+            return f"The graph hurts: {found} (p = {self.p_value_hurts:.2g}){self._caveat}."
+        found += f" (p = {self.p_value:.2g})"
         if self.p_value > LEVEL:
-            return f"No evidence that this graph does better than a permuted one: {found}"
+            return f"No evidence that this graph does better than a permuted one: {found}."
+        found += f"{self._caveat}."
         if self.difference_without is not None and self.difference_without.mean <= TIE:
             return f"The graph does better than a permuted one, but not better than none: {found}"
         return f"The graph helps: {found}"
+
+    @property
+    def _caveat(self) -> str:
+        if self.difference.low > 0 or self.difference.high < 0:
+            return ""
+        return "; the interval over folds holds 0, so other rows may say otherwise"
 
     def __str__(self) -> str:
         lines = [self.verdict, f"Difference to permuted graphs: {self.difference}."]
