@@ -54,13 +54,31 @@ def test_cells_hold_ours_and_printed_with_spread_and_dimension():
     assert [e.mark for e in wine] == ["", "agrees", "near", ""]
     assert [e.sort for e in wine[1:]] == [12.345, 20.0, 13.0]
     assert [e.text for e in sonar] == ["sonar", "–", "9.00 ± 0.10", "–"]
-    assert [e.below for e in sonar] == ["", "printed 16.97, note 1", "printed 30.00, note 1", ""]
+    assert [e.below for e in sonar] == ["", "printed 16.97\nnote 1", "printed 30.00\nnote 1", ""]
 
 
 def test_numbers_that_are_no_percentages_keep_their_digits():
     cells = [Cell("n", "a", 0.0012345, printed=12345.0)]
     entry = grid_of(table_of(unit="seconds", cells=cells)).rows[0][1]
     assert (entry.text, entry.below) == ("0.001234", "printed 1.234e+04")
+
+
+@pytest.mark.parametrize(
+    ("number", "title"),
+    [
+        ("IV", "Table IV: T (ratio)"),
+        ("3, nested", "Table 3, nested: T (ratio)"),
+        ("Confusion", "Confusion: T (ratio)"),
+        ("figure 2, in numbers", "Figure 2, in numbers: T (ratio)"),
+    ],
+)
+def test_only_tables_of_the_paper_are_numbered(number, title):
+    assert grid_of(table_of(number=number, title="T", unit="ratio")).title == title
+
+
+@pytest.mark.parametrize("unit", ["error %", "accuracy %", "% of folds", "points"])
+def test_percentages_have_two_decimals(unit):
+    assert grid_of(table_of(unit, cells=[Cell("n", "a", 0.0)])).rows[0][1].text == "0.00"
 
 
 def test_a_cell_says_on_how_many_seeds_it_rests_and_from_which_records():
@@ -83,6 +101,7 @@ def test_counts_stand_below_their_columns_and_in_words():
 def test_a_table_without_printed_numbers_is_not_counted():
     grid = grid_of(table_of(cells=[Cell("wine", "PCA", 1.0)]))
     assert grid.footer == []
+    assert grid.legend == ""
     assert grid.facts["Agreement"] == "No cell can be compared with a printed number."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -16,8 +17,11 @@ LEGEND = (
 )
 """How to read a cell; the rule of the marks follows."""
 
-PERCENT = "%"
-"""How the unit of a table ends that is shown with two decimals."""
+TWO_DECIMALS = re.compile(r"%|\bpoints\b")
+"""Units of tables that are shown with two decimals."""
+
+NUMERAL = re.compile(r"(?:[IVXLC]+|[0-9]+[a-z]?)\b")
+"""How the number of a table begins that the paper has; others are ours and have names."""
 
 
 class Comparison:
@@ -37,7 +41,14 @@ class Comparison:
     @property
     def title(self) -> str:
         """The number and the title of the table, and its unit."""
-        return f"Table {self.table.number}: {self.table.title} ({self.table.unit})"
+        number = self.table.number
+        name = f"Table {number}" if NUMERAL.match(number) else number[:1].upper() + number[1:]
+        return f"{name}: {self.table.title} ({self.table.unit})"
+
+    @property
+    def compared(self) -> bool:
+        """Whether any cell has a mark."""
+        return any(self.table.counts().values())
 
     def cell(self, row: str, column: str) -> Cell:
         """Return the cell in a place; an empty one if the table has none there."""
@@ -85,7 +96,7 @@ class Comparison:
         return text + (f" ({dimension:g})" if dimension is not None else "")
 
     def _decimal(self, value: float) -> str:
-        return f"{value:.2f}" if self.table.unit.endswith(PERCENT) else f"{value:.4g}"
+        return f"{value:.2f}" if TWO_DECIMALS.search(self.table.unit) else f"{value:.4g}"
 
 
 def agreement(tables: Sequence[Table]) -> str:

@@ -63,7 +63,7 @@ class Entry:
         The columns of the records that the number was computed from; see
         `marginfold.reports.queries.query`.
     below : str
-        A second, smaller line.
+        Smaller lines.
     """
 
     text: str

@@ -55,7 +55,7 @@ def _table(table: Table, errata: str) -> str:
     for row in shown.rows:
         cells = [_cell(shown, shown.cell(row, column)) for column in shown.columns]
         lines.append(_line([_plain(row), *cells]))
-    if any(table.counts().values()):
+    if shown.compared:
         counts = [shown.counts(column) for column in shown.columns]
         lines.append(_line(["*agree / near / differ*", *counts]))
     heading = f"### {_plain(table.study)}, {_plain(shown.title)}"

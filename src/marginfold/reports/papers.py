@@ -76,8 +76,8 @@ def _grid(table: Table, errata: str) -> Grid:
         shown.title,
         columns,
         rows,
-        legend=LEGEND + RULE + ".",
-        footer=[footer] if any(table.counts().values()) else [],
+        legend=f"{LEGEND}{RULE}." if shown.compared else "",
+        footer=[footer] if shown.compared else [],
         facts=_facts(shown, errata),
     )
 
@@ -92,7 +92,7 @@ def _entry(shown: Comparison, cell: Cell) -> Entry:
         cell.mark,
         shown.details(cell),
         {**cell.source, **seeds} if cell.source else {},
-        ", ".join(filter(None, below)),
+        "\n".join(filter(None, below)),
     )
 
 
