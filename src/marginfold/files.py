@@ -67,6 +67,8 @@ def write_file(path: str | os.PathLike[str], content: bytes, *, overwrite: bool 
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = os.fspath(path), None
         raise

@@ -132,6 +132,7 @@ def _finish(
     """Write kept and new columns to the file, or print them."""
     from marginfold.tables import write_table
 
+    keep = list(dict.fromkeys(keep))
     clash = [name for name in keep if name in columns]
     if clash:
         raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")

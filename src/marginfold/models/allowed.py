@@ -79,8 +79,10 @@ PARTS = (
 )
 """What a fitted estimator may be made of."""
 
-ALLOWED = frozenset(
-    {f"{kind.__module__}.{kind.__qualname__}" for kind in ESTIMATORS + PARTS} | {"numpy.dtype"}
-)
+FOREIGN = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"})
+"""Plain containers in fitted scikit-learn parts that skops does not trust by itself: the type of
+an encoder's output, and the list of unused columns (before scikit-learn 1.9)."""
+
+ALLOWED = FOREIGN | {f"{kind.__module__}.{kind.__qualname__}" for kind in ESTIMATORS + PARTS}
 """The types that a model file may hold beside those that skops itself trusts.  Nothing in a file
 adds to this list."""

@@ -92,7 +92,16 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Examples
     --------
-    See `save_model`.
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from marginfold import GEPSVC
+    >>> from marginfold.models import load_model, save_model
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(GEPSVC().fit(X, y), Path(folder) / "iris.skops")
+    ...     load_model(Path(folder) / "iris.skops")
+    GEPSVC()
     """
     skops_io = _skops()
     content = _read(Path(path))

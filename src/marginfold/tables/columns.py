@@ -76,10 +76,12 @@ def inspect_columns(frame: pd.DataFrame, *, categorical: Collection[str] = ()) -
     for name in frame.columns:
         column = frame[name]
         is_level = name in categorical or not _is_number(column)
-        if is_level and name not in categorical:
-            _check_words(name, column)
-        elif not is_level:
+        if not is_level:
             _check_finite(name, column)
+        elif name in categorical:
+            _check_plain(name, column)
+        else:
+            _check_words(name, column)
         reason = _useless(column, is_level)
         if reason:
             dropped.append(name)
@@ -132,8 +134,9 @@ def encoder(columns: Columns, scale: str) -> ColumnTransformer:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
+    median = SimpleImputer(strategy="median", keep_empty_features=True)
     levels = make_pipeline(
-        SimpleImputer(strategy="constant", fill_value=MISSING_LEVEL),
+        SimpleImputer(strategy="constant", fill_value=MISSING_LEVEL, keep_empty_features=True),
         OneHotEncoder(
             handle_unknown="infrequent_if_exist", max_categories=MAX_LEVELS, sparse_output=False
         ),
@@ -141,7 +144,7 @@ def encoder(columns: Columns, scale: str) -> ColumnTransformer:
     parts = [
         (
             "numbers",
-            make_pipeline(SimpleImputer(strategy="median"), *_scaler(scale)),
+            make_pipeline(median, *_scaler(scale)),
             columns.numbers,
         ),
         ("levels", levels, columns.levels),
@@ -205,10 +208,8 @@ def _check_finite(name: str, column: pd.Series) -> None:
         )
 
 
-def _check_words(name: str, column: pd.Series) -> None:
-    """Refuse columns that are neither numbers nor a few repeated words."""
-    import pandas
-
+def _check_plain(name: str, column: pd.Series) -> pd.Series:
+    """Return the values that are there; refuse dates, lists and other objects."""
     present = column[column.notna().to_numpy()]
     odd = [value for value in present.tolist() if not isinstance(value, (str, bool, int, float))]
     if odd:
@@ -216,6 +217,14 @@ def _check_words(name: str, column: pd.Series) -> None:
             f"column {name!r} holds {type(odd[0]).__name__} values ({shown(odd[0])}); numbers or "
             f"words are needed. Convert them, or leave the column out with --drop {name}."
         )
+    return present
+
+
+def _check_words(name: str, column: pd.Series) -> None:
+    """Refuse columns that are neither numbers nor a few repeated words."""
+    import pandas
+
+    present = _check_plain(name, column)
     if column.dtype.kind == "b" or all(isinstance(value, bool) for value in present.tolist()):
         return
     is_number = pandas.to_numeric(present.astype(object), errors="coerce").notna().to_numpy()

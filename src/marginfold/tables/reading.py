@@ -30,6 +30,9 @@ SAMPLED_RECORDS = 50
 MISSING = ("?",)
 """Words for a missing value beside those that pandas knows (empty, NA, NaN, null, None, ...)."""
 
+EXACT_PANDAS = (3, 1)
+"""First version of pandas that reads numbers to the last bit and deprecates the option for it."""
+
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 """First bytes of UTF-16 files, which spreadsheets write as "Unicode text"."""
 
@@ -119,9 +122,16 @@ def _csv(file: Path, content: bytes) -> pd.DataFrame:
             na_values=list(MISSING),
             skipinitialspace=True,
             low_memory=False,
+            **_exact_numbers(pandas.__version__),
         )
     except (ValueError, pandas.errors.ParserError) as error:
         raise InvalidInputError(f"{file} is no table ({first_line(error)}).") from error
+
+
+def _exact_numbers(pandas_version: str) -> dict[str, str]:
+    """Return the option that reads numbers to the last bit, which later versions always do."""
+    major, minor = pandas_version.split(".")[:2]
+    return {} if (int(major), int(minor)) >= EXACT_PANDAS else {"float_precision": "round_trip"}
 
 
 def _unzipped(file: Path, content: bytes) -> bytes:
