@@ -8,7 +8,7 @@ LOCKFLAGS ?=
 SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
-RUFF_PATHS := $(wildcard src tests examples benchmarks)
+RUFF_PATHS := $(wildcard src tests examples benchmarks scripts)
 
 # An environment knows the folder it was made in. A copied or moved one is made again, and so is one
 # whose Python is gone.
@@ -27,7 +27,7 @@ export PIP_USER := 0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check format bench bench-quick bench-eigen torture lock clean remake
+.PHONY: help install demo tour test check format bench bench-quick bench-eigen torture lock clean remake
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -35,7 +35,12 @@ help: ## list the targets
 
 install: $(READY) ## make .venv with the locked dependencies and the package in editable mode
 
-demo: $(READY) ## run examples/demo.py
+demo: $(READY) ## compare all methods on the bundled wine data and write demo/report.html
+	@mkdir -p demo
+	@$(BIN)/marginfold compare wine --report demo/report.html --overwrite
+	@echo "report: demo/report.html"
+
+tour: $(READY) ## embeddings, planes, curves and maps on scikit-learn's data, with pictures
 	@$(BIN)/python examples/demo.py
 
 test: check ## check, then all tests, docstring examples and the documents' code

@@ -49,8 +49,18 @@ def test_tests_that_the_errata_name_exist() -> None:
     assert sorted(named - defined) == []
 
 
+def test_errata_that_the_tables_name_exist() -> None:
+    papers = ROOT / "src" / "marginfold" / "protocols" / "papers"
+    sources = [path.read_text(encoding="utf-8") for path in papers.glob("*.py")]
+    named = {number for source in sources for number in re.findall(r'"(E\d+b?)"', source)}
+    listed = set(re.findall(r"^\| (E\d+b?) ", read("docs/errata.md"), re.MULTILINE))
+    assert named
+    assert sorted(named - listed) == []
+
+
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/errata.md", "docs/guide.md", "docs/notation.md"]
+    "document",
+    ["README.md", "docs/errata.md", "docs/guide.md", "docs/notation.md", "docs/reproduction.md"],
 )
 def test_links_between_documents_lead_somewhere(document: str) -> None:
     folder = (ROOT / document).parent

@@ -45,6 +45,9 @@ PUBLIC = [
     "TwinSVC",
     "WithinClassGraph",
     "__version__",
+    "graph_permutation_test",
+    "load_model",
+    "save_model",
 ]
 OBJECTS = [name for name in PUBLIC if name != "__version__"]
 ESTIMATORS = [

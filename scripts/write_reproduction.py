@@ -1,0 +1,51 @@
+"""Write docs/reproduction.md from the records of a run of `marginfold reproduce`.
+
+    python scripts/write_reproduction.py RUN [SCALE]
+
+reads the folder RUN (scale "standard" unless given) and writes the tables of all papers.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from marginfold.protocols.papers import STUDIES, study
+from marginfold.protocols.records import RecordStore
+from marginfold.protocols.results import RULE
+from marginfold.protocols.scales import scale_named
+from marginfold.reports import markdown
+from marginfold.reports.comparison import agreement
+
+PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
+
+HEAD = f"""# The papers' tables, reproduced
+
+Each cell has our mean ± its standard deviation over the seeds (the median dimension), then the
+printed number, then a mark. {RULE[0].upper()}{RULE[1:]}. Columns without a printed number are
+controls: honest selection, permuted graphs, other readings of what a paper leaves open.
+[Errata](errata.md) explains the numbers E1, E2, ...
+
+The command `marginfold reproduce all` computes everything here, figures included; a set that is
+neither bundled nor in the data folder is skipped with its reason.
+"""
+
+
+def main() -> None:
+    """Write the page."""
+    folder = sys.argv[1]
+    scale = scale_named(sys.argv[2] if len(sys.argv) > 2 else "standard")
+    parts = [HEAD]
+    with RecordStore(folder, read_only=True) as store:
+        for name, title in STUDIES.items():
+            tables = study(name).tables(store, scale)
+            if tables:
+                parts.append(f"## {title}\n\n{agreement(tables)}\n\n{markdown(tables)}")
+        versions = sorted({r.versions for r in store.read(part=0)})
+    parts.append(f"Computed with {'; '.join(versions)}, scale {scale.name!r}.")
+    PAGE.write_text("\n".join(part.strip() + "\n" for part in parts), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
+
+
+if __name__ == "__main__":
+    main()
