@@ -184,7 +184,6 @@ def test_a_cell_gives_each_reason_once_with_a_value_or_without():
     assert partly.value == pytest.approx(10.0)
 
 
-@pytest.mark.xfail(reason="only the reasons of skipped and failed tasks are read")
 def test_a_done_task_without_a_value_gives_its_reason_too():
     lost = [record(0, fold, None, reason="no direction carries anything") for fold in range(2)]
     assert cell("wine", "LSVA", lost, [], n_rows=178).note == "no direction carries anything"

@@ -47,6 +47,14 @@ def test_neighbors_vote_as_in_scikit_learn(n_classes, n_neighbors):
         assert errors.min() < errors.max() or n_neighbors == 60
 
 
+@pytest.mark.parametrize("n_neighbors", [2, 7])
+def test_neighbors_among_many_rows_vote_as_in_scikit_learn(n_neighbors):
+    arrays = draw(n_neighbors, 4, n_train=1500, n_test=100)
+    oracle = KNeighborsClassifier(n_neighbors, algorithm="brute")
+    errors = errors_by_dimension(f"{n_neighbors}-nn", *arrays)
+    np.testing.assert_array_equal(errors, by_sklearn(oracle, *arrays))
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_centroids_decide_as_in_scikit_learn(n_classes):
     train, codes, test, new = draw(10 + n_classes, n_classes)
