@@ -1,4 +1,4 @@
-"""Time the whole of paper 000's Table I: 9 sets, 30 graph weights, 5 folds, all dimensions, 6 methods.
+"""Time the whole of paper 000's Table I: 9 sets, 30 weights, 5 folds, all dimensions, 6 methods.
 
 ``python benchmarks/table_one.py`` prints the wall time on two processes and the CPU time of each
 method.  One graph and one factorisation answer all weights of a fold, and one fit all dimensions:

@@ -141,12 +141,17 @@ def cell(
 
 
 def _source(records: Sequence[Record]) -> dict[str, Any]:
+    """Return the columns that select these records, and how many they are."""
     if not records:
         return {}
     names = ("study", "dataset", "method", "protocol")
-    return {name: "|".join(sorted({str(getattr(r, name)) for r in records})) for name in names} | {
-        "records": len(records)
+    source: dict[str, Any] = {
+        name: "|".join(sorted({str(getattr(r, name)) for r in records})) for name in names
     }
+    options = records[0].options
+    if options and all(r.options == options for r in records):
+        source["options"] = options
+    return source | {"records": len(records)}
 
 
 def _why_not(records: Sequence[Record]) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from marginfold.errors import InvalidInputError
 from marginfold.protocols.tasks import Task
 from marginfold.protocols.versions import versions
@@ -290,7 +292,7 @@ def _where(columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
             raise ValueError(f"{name!r} is no column of the records")
         several = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
         terms.append(f"{name} IN ({', '.join('?' * len(several))})")
-        values += several
+        values += [value.item() if isinstance(value, np.generic) else value for value in several]
     return ("WHERE " + " AND ".join(terms) if terms else ""), values
 
 
