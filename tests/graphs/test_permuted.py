@@ -108,7 +108,7 @@ def test_the_mean_over_permutations_is_the_total_graph():
     assert_allclose(mean, np.trace(L) / 3 * matrix(TotalGraph(), few, y[:4]), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", ["knn", "knn within", "within", "lle", "sum"])
 @given(
     seed=st.integers(0, 10**6),
     copies=st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1)), max_size=4),
