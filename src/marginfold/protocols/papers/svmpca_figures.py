@@ -45,9 +45,9 @@ def _kernel(evidence: Evidence) -> Figure:
         "4",
         "Kernel components of a noisy sine",
         f"sigma^2 = {FIGURE_WIDTH:g}; the paper prints neither its width nor its data, and "
-        "rebuilds by a neural network where we use kernel ridge regression. The paper rebuilds from its "
-        "second score; here it is the first that runs along the curve, and the second cannot tell "
-        "one end from the other.",
+        "rebuilds by a neural network where we use kernel ridge regression. The paper rebuilds "
+        "from its second score; here it is the first that runs along the curve, and the second "
+        "cannot tell one end from the other.",
         _panels(SINE, evidence),
         source={"study": STUDY, "dataset": SINE, "protocol": "picture"},
     )
