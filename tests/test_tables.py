@@ -250,6 +250,11 @@ def test_codes_are_categories_if_told():
         inspect_columns(codes, categorical=["cod"])
 
 
+def test_objects_are_no_codes_whatever_is_told():
+    with pytest.raises(InvalidInputError, match="column 'odd' holds list values"):
+        inspect_columns(frame_of(odd=[[1, 2]] * 12), categorical=["odd"])
+
+
 def encoded(frame, **options):
     found = inspect_columns(frame)
     return preprocessor(frame, **options), arrange(frame, found.numbers, found.levels)

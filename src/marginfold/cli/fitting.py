@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from marginfold.cli.output import progress
-from marginfold.errors import InvalidInputError, MarginfoldError, MarginfoldWarning
+from marginfold.errors import InvalidInputError, MarginfoldWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,11 +131,7 @@ def fit_table(
         next(steps)
         model = fit(slice(None))
         notes = [*columns.notes, *_said(caught)]
-        wrong = math.nan
-        try:
-            wrong = sum(_count_errors(fit(train), frame, labels, test) for train, test in steps)
-        except MarginfoldError as error:
-            notes.append(f"the {len(splits)}-fold error is unknown, a fold failed: {error}")
+        wrong = sum(_count_errors(fit(train), frame, labels, test) for train, test in steps)
     if not splits:
         return Fitted(model, components=_components(model), notes=notes)
     return Fitted(
