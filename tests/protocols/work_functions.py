@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -25,8 +24,11 @@ PAUSE = "MARGINFOLD_TEST_PAUSE"
 N_PARTS = 40
 """Rows of a counted task."""
 
-N_PARTS_AT_ONCE = 3000
-"""Rows of a task of `write_forever`: writing them is what a kill is to hit."""
+N_PARTS_AT_ONCE = 2000
+"""Rows of a task of `write_much`: writing them is what a kill is to hit."""
+
+N_TASKS_AT_ONCE = 200
+"""Most tasks of `write_much`, so that it ends by itself if nobody kills it."""
 
 KILLER = 99
 """Fold of the task that takes its process down."""
@@ -122,11 +124,11 @@ def run_killer(folder: str, n_jobs: str) -> None:
         run_tasks([killer()], store, n_jobs=int(n_jobs))
 
 
-def write_forever(folder: str, first: str) -> None:
-    """Write tasks of many rows until killed."""
+def write_much(folder: str, first: str) -> None:
+    """Write tasks of many rows, more of them than there is time for."""
     results = [Result("error", part / 7.0, {"part": part}) for part in range(N_PARTS_AT_ONCE)]
     with RecordStore(folder) as store:
-        for fold in itertools.count(int(first)):
+        for fold in range(int(first), int(first) + N_TASKS_AT_ONCE):
             task = Task("demo", "none", "write", fold=fold, work=succeed)
             log(task)
             store.write(task, results, seconds=0.0)
