@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA, KernelPCA
 
+from marginfold import SVMPCA, ExactKernel
 from marginfold.datasets import noisy_sine
 from marginfold.errors import InvalidParameterError
 from marginfold.protocols.papers import svmpca
@@ -134,8 +135,6 @@ def test_the_measured_errors_are_those_of_the_library():
     errors = {
         r.params["from"]: r.value for r in measure(task) if r.metric == "reconstruction_error"
     }
-    from marginfold import SVMPCA, ExactKernel
-
     X = noisy_sine(random_state=task.seed).X
     model = SVMPCA(2, kernel=ExactKernel("rbf", gamma=1 / 16), reconstruct="kernel_ridge").fit(X)
     assert errors["both scores"] == pytest.approx(model.reconstruction_error(X))
