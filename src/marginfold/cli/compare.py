@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import textwrap
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -12,11 +13,14 @@ import typer
 
 from marginfold.cli.output import show_json, show_notes, show_table
 from marginfold.cli.progress import follow
-from marginfold.errors import InvalidParameterError
+from marginfold.errors import InvalidInputError, InvalidParameterError
 
 if TYPE_CHECKING:
     from marginfold.protocols.comparison import Verdict
     from marginfold.protocols.comparison_runs import Comparison
+
+LINE = 100
+"""Characters of a line of words."""
 
 EXAMPLES = """\b
 Examples:
@@ -64,7 +68,8 @@ def compare(
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
     from marginfold.files import check_writable
-    from marginfold.protocols.comparison import conclude, pictures
+    from marginfold.protocols.comparison import conclude
+    from marginfold.protocols.comparison_pictures import pictures
     from marginfold.protocols.comparison_runs import PROTOCOLS, Comparison
     from marginfold.protocols.records import RecordStore
     from marginfold.protocols.run import run_tasks
@@ -77,7 +82,7 @@ def compare(
         check_writable(report, overwrite=overwrite)
     with ExitStack() as stack:
         source = _source(data, target, drop, categorical, drop_missing_target, stack)
-        names = [name.strip() for name in methods.split(",")] if methods else None
+        names = None if methods is None else [name.strip() for name in methods.split(",")]
         comparison = Comparison.of(
             source, names, protocol=protocol, n_folds=folds, n_repeats=repeats
         )
@@ -88,9 +93,9 @@ def compare(
         verdict = conclude(comparison, store)
         if report is not None:
             _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
-    show_notes(comparison.source.read().columns.notes)
+    show_notes(comparison.notes)
     if as_json:
-        show_json(_result(comparison, verdict, asdict(summary), report))
+        show_json(_result(data, comparison, verdict, asdict(summary), report))
     else:
         _show(verdict)
 
@@ -109,10 +114,18 @@ def _source(
 
     if not Path(data).exists() and data in catalogue():
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        path, target = folder / f"{data}.csv", target or "label"
         frame = load(data).frame
-        frame.rename(columns={frame.columns[-1]: target}).to_csv(path, index=False)
-        data = str(path)
+        label = str(frame.columns[-1])
+        if target not in (None, label):
+            raise InvalidParameterError(
+                f"the classes of the set {data} are {label!r}, not {target!r}; leave --target out."
+            )
+        target, data = label, str(folder / f"{data}.csv")
+        frame.to_csv(data, index=False)
+    if target is None and not Path(data).exists():
+        raise InvalidInputError(
+            f"{data} is neither a file nor a data set; 'marginfold datasets' lists those."
+        )
     if target is None:
         raise InvalidParameterError("--target is missing: name the column with the classes.")
     return Source(data, target, tuple(drop or ()), tuple(categorical or ()), drop_missing)
@@ -133,8 +146,7 @@ def _write(
     from marginfold.reports.user_data import comparison_report
 
     evidence = Evidence(store, comparison.tasks())
-    metric = "error"
-    records = evidence.records(protocol=comparison.protocol, metric=metric)
+    records = evidence.records(protocol=comparison.protocol, metric=["error", "none"])
     facts = {
         "rows": len(comparison.source.read().labels),
         "seeds": ", ".join(map(str, range(comparison.n_repeats))),
@@ -168,15 +180,16 @@ def _show(verdict: Verdict) -> None:
     show_table(names, rows)
     typer.echo("")
     for sentence in verdict.sentences:
-        typer.echo(sentence)
+        typer.echo(textwrap.fill(sentence, LINE))
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
 
 
 def _result(
-    comparison: Comparison, verdict: Verdict, tasks: dict[str, int], report: Path | None
+    data: str, comparison: Comparison, verdict: Verdict, tasks: dict[str, int], report: Path | None
 ) -> dict[str, Any]:
     return {
-        "data": comparison.source.path,
+        "data": data,
+        "rows": len(comparison.source.read().labels),
         "target": comparison.source.target,
         "protocol": comparison.protocol,
         "folds": comparison.n_folds,
@@ -185,6 +198,7 @@ def _result(
         "as_good": list(verdict.as_good),
         "recommendation": list(verdict.sentences),
         "methods": [asdict(row) for row in verdict.rows],
+        "notes": list(comparison.notes),
         "tasks": tasks,
         "report": str(report) if report else None,
     }

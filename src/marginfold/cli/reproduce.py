@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,14 @@ from marginfold.cli.progress import follow
 from marginfold.errors import InvalidParameterError
 
 if TYPE_CHECKING:
+    from marginfold.protocols.choices import Evidence
     from marginfold.protocols.results import Figure, Table
+
+LINE = 100
+"""Characters of a line of words."""
+
+SHOWN_REASONS = 10
+"""Reasons for absent results that are printed; the records hold all."""
 
 STUDY_NAMES = ("lsva", "wsvda", "gesvm", "mrgepsvm", "svmpca")
 """The papers; "all" stands for every one."""
@@ -51,6 +60,8 @@ def reproduce(
     if quick and full:
         raise InvalidParameterError("--quick and --full exclude each other; give one or none.")
     scale_name = "quick" if quick else "full" if full else "standard"
+    from marginfold.files import check_writable
+    from marginfold.protocols.choices import Evidence
     from marginfold.protocols.papers import study
     from marginfold.protocols.records import RecordStore
     from marginfold.protocols.run import run_tasks
@@ -60,13 +71,14 @@ def reproduce(
     modules = [study(name) for name in names]
     tasks = [task for module in modules for task in module.plan(scale, table)]
     folder = run if run is not None else Path(RUNS) / f"{paper}-{scale_name}"
+    report = folder / REPORT
     with RecordStore(folder) as store:
+        check_writable(report, overwrite=True)
         with follow("records") as progress:
             summary = run_tasks(tasks, store, n_jobs=jobs, progress=progress)
         tables = {m.STUDY: m.tables(store, scale) for m in modules}
         figures = {m.STUDY: m.figures(store, scale) for m in modules}
-        reasons = sorted({r.reason for r in store.read(status=["skipped", "failed"])})
-    report = folder / REPORT
+        reasons = _reasons(Evidence(store, tasks))
     _write(report, tables, figures, scale_name, folder)
     if summary.failed:
         show_notes([f"{summary.failed} tasks failed and will be tried again by the next run"])
@@ -91,17 +103,32 @@ def _studies(paper: str, table: str | None) -> list[str]:
     return [paper]
 
 
+def _reasons(evidence: Evidence) -> list[str]:
+    """Return why tasks have no result, the commonest reasons first."""
+    counted = Counter(r.reason for r in evidence.records(status=["skipped", "failed"]))
+    lines = [f"{reason} ({n} tasks)" if n > 1 else reason for reason, n in counted.most_common()]
+    more = len(lines) - SHOWN_REASONS
+    return lines[:SHOWN_REASONS] + [f"{more} more reasons are in the records"] * (more > 0)
+
+
 def _show(tables: dict[str, list[Table]]) -> None:
-    names = ("paper", "table", "cells", "agree", "near", "differ", "why the others differ")
-    rows = []
+    names = ("paper", "table", "printed", "agree", "near", "differ", "empty")
+    rows, remarks = [], []
     for study, made in tables.items():
         for table in made:
-            counts = table.counts()
-            compared = sum(counts.values())
-            numbers = [str(compared), *(str(n) for n in counts.values())]
-            rows.append([study, table.number, *numbers, table.remark if compared else ""])
-    if rows:
-        show_table(names, rows)
+            printed = [cell for cell in table.cells if cell.printed is not None]
+            empty = sum(cell.value is None for cell in printed)
+            counts = [*table.counts().values(), empty]
+            if printed:
+                rows.append([study, table.number, *map(str, [len(printed), *counts])])
+                remarks.append(f"{study} {table.number}: {table.remark}")
+    if not rows:
+        return
+    show_table(names, rows)
+    typer.echo("")
+    for remark in remarks:
+        typer.echo(textwrap.fill(remark, LINE, subsequent_indent="  "))
+    typer.echo("")
 
 
 def _result(

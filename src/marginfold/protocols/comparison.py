@@ -1,26 +1,24 @@
-"""What a comparison says: a table, a recommendation with its uncertainty, and pictures."""
+"""What a comparison says: a table, and a recommendation with its uncertainty."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from marginfold.protocols.choices import PERCENT, Evidence, best_by_seed
-from marginfold.protocols.comparison_methods import METHODS
-from marginfold.protocols.comparison_runs import PICTURES, STUDY, Comparison
+from marginfold.protocols.comparison_methods import LARGEST_CLASS, METHODS, PERMUTED_GRAPH
+from marginfold.protocols.comparison_runs import Comparison
 from marginfold.protocols.records import Record, RecordStore
-from marginfold.protocols.results import Figure, Panel, Series
 from marginfold.protocols.statistics import Interval, paired_interval
 from marginfold.rows import Array
 
-CONTROL = ("LSVA", "LSVA, graph permuted")
+CONTROL = ("LSVA", PERMUTED_GRAPH)
 """The pair that tells whether the neighborhoods matter."""
 
-CURVE_METHODS = ("all features", "PCA", "LDA", "MMDA", "LSVA", "WSVDA", "KDA", "KLSVA")
-"""Lines of the error by dimension."""
+DIGITS = 9
+"""Digits by which errors differ; less is rounding, and the plainer method comes first."""
 
 
 @dataclass(frozen=True)
@@ -66,43 +64,49 @@ class Verdict:
 def conclude(comparison: Comparison, store: RecordStore) -> Verdict:
     """Return the methods by error, the best, and all that cannot be told from it."""
     evidence = Evidence(store, comparison.tasks())
+    left_out = [Row(m, METHODS[m].words, reason=why) for m, why in comparison.left_out.items()]
     records = {
         method: evidence.records(method=method, protocol=comparison.protocol)
         for method in comparison.methods
     }
-    shares = {method: _shares(rows, comparison) for method, rows in records.items()}
+    chosen = {method: _chosen(rows, comparison.protocol) for method, rows in records.items()}
+    shares = {method: _shares(rows, comparison) for method, rows in chosen.items()}
     complete = {method: share for method, share in shares.items() if not np.isnan(share).any()}
-    if not complete:
-        reasons = {r.reason for rows in records.values() for r in rows if r.reason}
-        return Verdict(
-            [Row(m, METHODS[m].words, reason=_reason(records[m])) for m in records],
-            "",
-            (),
-            [f"No method could be measured on all folds: {'; '.join(sorted(reasons))}."],
-        )
-    best = min(complete, key=lambda method: complete[method].mean())
-    rows = [_row(m, records[m], shares[m], complete[best], m == best, comparison) for m in records]
+    candidates = [method for method in complete if not METHODS[method].control]
+    if not candidates:
+        rows = [Row(m, METHODS[m].words, reason=_reason(records[m])) for m in records]
+        return Verdict([*rows, *left_out], "", (), ["No method could be measured on all folds."])
+    best = min(candidates, key=lambda method: round(complete[method].mean(), DIGITS))
+    rows = [
+        _row(m, chosen[m], shares[m], complete[best], m == best, comparison)
+        if m in complete
+        else Row(m, METHODS[m].words, reason=_reason(records[m]))
+        for m in records
+    ]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))
-    rows += [Row(m, METHODS[m].words, reason=why) for m, why in comparison.left_out.items()]
-    as_good = [r.method for r in rows if r.behind is not None and r.behind.low <= 0]
-    return Verdict(rows, best, as_good, _sentences(best, as_good, rows, complete, comparison))
+    as_good = [
+        r.method
+        for r in rows
+        if r.behind is not None and r.behind.low <= 0 and not METHODS[r.method].control
+    ]
+    sentences = _sentences(best, as_good, rows, complete, comparison)
+    return Verdict([*rows, *left_out], best, as_good, sentences)
+
+
+def _chosen(records: Sequence[Record], protocol: str) -> list[Record]:
+    """Return the errors that count: one for each fold, the papers choose it by the test rows."""
+    errors = [r for r in records if r.metric == "error" and r.value is not None]
+    if protocol != "paper":
+        return errors
+    best = {v.seed: (v.params, v.dimension) for v in best_by_seed(records)}
+    return [r for r in errors if best.get(r.seed) == (tuple(sorted(r.params.items())), r.dimension)]
 
 
 def _shares(records: Sequence[Record], comparison: Comparison) -> Array:
     """Return errors, one row a repeat and one column a fold; NaN where there is none."""
     found = np.full((comparison.n_repeats, comparison.n_folds), np.nan)
-    if comparison.protocol == "paper":
-        chosen = {v.seed: v for v in best_by_seed([r for r in records if r.metric == "error"])}
-        records = [
-            r
-            for r in records
-            if (v := chosen.get(r.seed))
-            and tuple(sorted(r.params.items())) == v.params
-            and r.dimension == v.dimension
-        ]
     for r in records:
-        if r.metric == "error" and r.value is not None:
-            found[r.seed, r.fold] = r.value
+        found[r.seed, r.fold] = r.value
     return found
 
 
@@ -114,20 +118,17 @@ def _row(
     is_best: bool,
     comparison: Comparison,
 ) -> Row:
-    words = METHODS[method].words
-    if np.isnan(shares).any():
-        return Row(method, words, reason=_reason(records))
     percent = PERCENT * shares
     by_repeat = percent.mean(axis=1) if len(percent) > 1 else percent[0]
-    dimensions = [r.dimension for r in records if r.metric == "error" and r.dimension is not None]
+    dimensions = [r.dimension for r in records if r.dimension is not None]
     seconds = {r.task: r.seconds for r in records}
     behind = None if is_best else _interval(percent - PERCENT * best, comparison)
     return Row(
         method,
-        words,
+        METHODS[method].words,
         float(percent.mean()),
         float(by_repeat.std(ddof=1)),
-        float(np.median(dimensions)) if dimensions and comparison.protocol == "nested" else None,
+        float(np.median(dimensions)) if dimensions else None,
         float(np.mean(list(seconds.values()))),
         behind,
     )
@@ -151,36 +152,70 @@ def _sentences(
     complete: dict[str, Array],
     comparison: Comparison,
 ) -> list[str]:
-    row = next(r for r in rows if r.method == best)
-    n_runs = comparison.n_repeats * comparison.n_folds
+    by_name = {row.method: row for row in rows}
+    candidates = [method for method in complete if not METHODS[method].control]
+    over = f"{comparison.n_repeats} repeats" if comparison.n_repeats > 1 else "folds"
     said = [
-        f"Least error: {best} ({row.words}), {row.error:.1f} % (standard deviation "
-        f"{row.spread:.1f} points, {n_runs} fits)."
+        f"Least error: {best} ({by_name[best].words}), {by_name[best].error:.1f} % (standard "
+        f"deviation over {over} {by_name[best].spread:.1f} points)."
     ]
     if as_good:
-        others = ", ".join(as_good)
-        simplest = min([best, *as_good], key=list(METHODS).index)
-        said.append(f"Not told apart from it (95 % interval of the difference): {others}.")
-        if simplest != best:
-            said.append(f"The plainest of these is {simplest}: start there.")
-    else:
-        said.append("Every other method is worse (95 % interval of the difference).")
+        said += _about_the_others(best, as_good, by_name)
+    elif len(candidates) > 1:
+        said.append("Every other method measured is worse (95 % interval of the difference).")
+    said += _about_guessing(best, complete, comparison)
     said += _about_the_graph(complete, comparison)
     if comparison.protocol == "paper":
         said.append(
             "Parameters were chosen on the test rows, as the papers do: these errors are too low. "
             "Use --protocol nested for an honest answer."
         )
-    elif len(complete) > 1:
-        said.append("The best of many is flattered a little: expect slightly more on new rows.")
+    elif len(candidates) > 1:
+        said.append(
+            f"The least of {len(candidates)} errors is flattered by the choice among them: expect "
+            "more on new rows."
+        )
     return said
+
+
+def _about_the_others(best: str, as_good: Sequence[str], rows: Mapping[str, Row]) -> list[str]:
+    said = [f"Not told apart from it (the 95 % interval holds 0): {', '.join(as_good)}."]
+    plainest = min([best, *as_good], key=list(METHODS).index)
+    if plainest == best:
+        return [*said, "It is also the plainest of these."]
+    behind = rows[plainest].behind
+    if behind is not None and (behind.low or behind.high):
+        interval = f", {behind.low:+.1f} to {behind.high:+.1f} points from {best} (95 % interval)"
+    else:
+        interval = ", the same in every fold"
+    return [
+        *said,
+        f"The plainest of these is {plainest}: {rows[plainest].error:.1f} %{interval}; it may do.",
+    ]
+
+
+def _about_guessing(best: str, complete: dict[str, Array], comparison: Comparison) -> list[str]:
+    if LARGEST_CLASS not in complete:
+        return []
+    gap = _interval(PERCENT * (complete[best] - complete[LARGEST_CLASS]), comparison)
+    if gap.high < 0:
+        return []
+    return [
+        f"No evidence that anything was learnt: always answering the largest class has "
+        f"{PERCENT * complete[LARGEST_CLASS].mean():.1f} %, and {best}'s error minus that is "
+        f"{_numbers(gap)}."
+    ]
+
+
+def _numbers(gap: Interval) -> str:
+    return f"{gap.mean:+.1f} points, 95 % interval {gap.low:+.1f} to {gap.high:+.1f}"
 
 
 def _about_the_graph(complete: dict[str, Array], comparison: Comparison) -> list[str]:
     if not set(CONTROL) <= complete.keys():
         return []
     gap = _interval(PERCENT * (complete[CONTROL[0]] - complete[CONTROL[1]]), comparison)
-    numbers = f"{gap.mean:+.1f} points, 95 % interval {gap.low:+.1f} to {gap.high:+.1f}"
+    numbers = _numbers(gap)
     if gap.high < 0:
         return [f"The neighbor graph helps LSVA: error minus that with a permuted graph {numbers}."]
     if gap.low > 0:
@@ -189,66 +224,3 @@ def _about_the_graph(complete: dict[str, Array], comparison: Comparison) -> list
         "No evidence that the neighborhoods matter: LSVA's error minus that with the graph on "
         f"permuted rows is {numbers}."
     ]
-
-
-def pictures(comparison: Comparison, store: RecordStore) -> list[Figure]:
-    """Return the error by dimension and the two-dimensional maps, as far as there are records."""
-    evidence = Evidence(store, comparison.tasks())
-    made = [_curves(comparison, evidence), _maps(comparison, evidence)]
-    return [figure for figure in made if figure.panels and figure.panels[0].series]
-
-
-def _curves(comparison: Comparison, evidence: Evidence) -> Figure:
-    series = []
-    for method in CURVE_METHODS:
-        values: dict[int, list[float]] = defaultdict(list)
-        for r in evidence.records(method=method, metric="error by dimension"):
-            if r.value is not None and r.dimension is not None:
-                values[r.dimension].append(PERCENT * r.value)
-        depth = max((len(v) for v in values.values()), default=0)
-        x = np.array(sorted(k for k, v in values.items() if len(v) == depth))
-        if len(x):
-            y = np.array([np.mean(values[k]) for k in x])
-            kind = "line" if len(x) > 1 else "points"
-            series.append(Series(method, x.astype(float), y, kind=kind))
-    panel = Panel("", series, "components", "error %, 1-NN")
-    return Figure(
-        STUDY,
-        "1",
-        "Error by dimension",
-        "Nearest neighbor on the first components, held-out rows, mean over folds; the graph "
-        "weight is the one chosen inside the training rows.",
-        [panel],
-        n_columns=1,
-        source={"study": STUDY, "metric": "error by dimension"},
-    )
-
-
-def _maps(comparison: Comparison, evidence: Evidence) -> Figure:
-    panels = []
-    for method in PICTURES:
-        points: dict[int, dict[int, float]] = defaultdict(dict)
-        labels: dict[int, str] = {}
-        for r in evidence.records(method=method, protocol="picture", metric="coordinate"):
-            points[r.params["row"]][r.dimension or 0] = float(r.value or 0.0)
-            labels[r.params["row"]] = r.params["label"]
-        series = [
-            Series(
-                label,
-                np.array([points[i][1] for i in points if labels[i] == label]),
-                np.array([points[i][2] for i in points if labels[i] == label]),
-                kind="points",
-            )
-            for label in sorted(set(labels.values()))
-        ]
-        if series:
-            panels.append(Panel(method, series, "component 1", "component 2"))
-    return Figure(
-        STUDY,
-        "2",
-        "Two dimensions",
-        "Rows that were not used to find the map (one fold), untuned parameters.",
-        panels,
-        n_columns=3,
-        source={"study": STUDY, "protocol": "picture"},
-    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.dummy import DummyClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
@@ -86,11 +87,14 @@ class Compared:
         From a `Size` to an `Embedding` or `Candidates`.
     slow : bool
         Whether it is left out above `SLOW_ROWS`.
+    control : bool
+        Whether it is there to judge others by, and never recommended.
     """
 
     words: str
     make: Callable[[Size], Embedding | Candidates]
     slow: bool = False
+    control: bool = False
 
 
 def _rbf(size: Size) -> Any:
@@ -112,6 +116,12 @@ def _choice(make: Callable[..., Any], **grid: Sequence[Any]) -> Any:
     return lambda size: Candidates([make(size, **p) for p in params], params)
 
 
+LARGEST_CLASS = "largest class"
+"""The control of all methods: whoever does no better has learnt nothing."""
+
+PERMUTED_GRAPH = "LSVA permuted graph"
+"""The control of LSVA."""
+
 METHODS: dict[str, Compared] = {
     "all features": Compared(
         "nearest neighbor on all scaled features", lambda size: Embedding(None, nested=False)
@@ -124,9 +134,10 @@ METHODS: dict[str, Compared] = {
         "successive margins with a neighbor graph",
         _embedding(lambda s: LSVA(s.n_components), WEIGHTS),
     ),
-    "LSVA, graph permuted": Compared(
-        "the same with the graph on other rows: a control",
+    PERMUTED_GRAPH: Compared(
+        "control: the same with the graph on other rows",
         _embedding(lambda s: LSVA(s.n_components, graph=PermutedGraph(NeighborGraph())), WEIGHTS),
+        control=True,
     ),
     "WSVDA": Compared(
         "successive margins, within-class scatter", _embedding(lambda s: WSVDA(s.n_components))
@@ -178,8 +189,13 @@ METHODS: dict[str, Compared] = {
         "twin planes by least squares, rbf",
         _choice(lambda s, C1: TwinSVC(C1=C1, loss="least_squares", kernel=_rbf(s)), C1=(1.0, 10.0)),
     ),
+    LARGEST_CLASS: Compared(
+        "control: the answer is always the largest class",
+        _choice(lambda s: DummyClassifier(strategy="most_frequent")),
+        control=True,
+    ),
 }
-"""All methods by name; the order is that of the report."""
+"""All methods by name, plain ones first."""
 
 
 def suitable(size: Size, wanted: Sequence[str] | None = None) -> tuple[list[str], dict[str, str]]:
@@ -205,6 +221,6 @@ def _named(wanted: Sequence[str]) -> list[str]:
     unknown = [name for name in wanted if name.lower() not in known]
     if unknown:
         raise InvalidParameterError(
-            f"Unknown methods: {', '.join(unknown)}; choose from {', '.join(METHODS)}."
+            f"Unknown methods: {', '.join(map(repr, unknown))}; choose from {', '.join(METHODS)}."
         )
     return [name for key, name in known.items() if key in {w.lower() for w in wanted}]

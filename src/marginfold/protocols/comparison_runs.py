@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from marginfold.errors import InvalidInputError
+from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.protocols.comparison_methods import METHODS, Candidates, Size, suitable
 from marginfold.protocols.embeddings import Embedding, measure, measure_nested
 from marginfold.protocols.records import Result
 from marginfold.protocols.splits import folds
 from marginfold.protocols.tasks import Skip, Task
 from marginfold.rows import Array
+from marginfold.tables.target import listed
 
 STUDY = "compare"
 
@@ -32,6 +33,9 @@ PROTOCOLS = {
     "nested": "weights, costs and dimensions are chosen by folds of the training rows only",
     "paper": "weights, costs and dimensions are the best *on the test rows*: optimistic",
 }
+
+TRAINED = 2
+"""Training rows that two classes need: then both are in the training part of every inner fold."""
 
 DRAWN_ROWS = 1_000
 """Held-out rows in a picture, at most."""
@@ -65,6 +69,7 @@ class Rows:
     def hash(self) -> str:
         """Hash of the values that enter the comparison."""
         digest = hashlib.sha256()
+        digest.update(repr((self.columns.numbers, self.columns.levels)).encode())
         digest.update(self.frame.to_csv(index=False).encode())
         digest.update("\n".join(map(str, self.labels.tolist())).encode())
         return digest.hexdigest()[:24]
@@ -106,6 +111,8 @@ class Comparison:
         Methods that are not run, and why.
     protocol : {"nested", "paper"}
     n_folds, n_repeats : int
+    notes : tuple of str
+        What to know of the rows and folds.
     """
 
     source: Source
@@ -114,6 +121,7 @@ class Comparison:
     protocol: str
     n_folds: int
     n_repeats: int
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -127,15 +135,16 @@ class Comparison:
     ) -> Comparison:
         """Read the table and decide what is run on it."""
         rows = source.read()
-        smallest = int(np.unique(rows.labels, return_counts=True)[1].min())
-        usable = min(n_folds, smallest)
-        if usable < 2:
-            raise InvalidInputError("Every class needs at least two rows.")
+        usable, notes = _usable_folds(rows.labels, n_folds)
         train, _ = folds(rows.labels, usable, 0)[0]
         n_columns = rows.encoded(train, train[:1])[0].shape[1]
         size = Size(len(train), n_columns, len(np.unique(rows.labels)))
         names, left_out = suitable(size, methods)
-        return cls(source, tuple(names), left_out, protocol, usable, n_repeats)
+        if not names:
+            reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+            raise InvalidParameterError(f"No method is left to run ({reasons}).")
+        said = (*rows.columns.notes, *notes)
+        return cls(source, tuple(names), left_out, protocol, usable, n_repeats, said)
 
     def tasks(self) -> list[Task]:
         """Return one task for each method, repeat and fold, and one for each picture."""
@@ -156,6 +165,27 @@ class Comparison:
         ]
 
 
+def _usable_folds(labels: Array, wanted: int) -> tuple[int, list[str]]:
+    """Return how many folds can be made, and what to know of rare classes."""
+    classes, counts = np.unique(labels, return_counts=True)
+    usable = min(wanted, int(counts.max()))
+    second = int(np.sort(counts)[-2])
+    trained = second - -(-second // usable)
+    if trained < TRAINED:
+        raise InvalidInputError(
+            f"two classes need {TRAINED} training rows or more in every fold, for folds inside "
+            f"folds; the second largest class has {second} rows in all, and {trained} in some of "
+            f"{usable} folds. Add rows, or use more folds."
+        )
+    notes = []
+    if usable < wanted:
+        notes.append(f"{usable} folds instead of {wanted}: no class has more rows")
+    rare = classes[counts < usable].tolist()
+    if rare:
+        notes.append(f"class {listed(rare)}: fewer rows than folds, so some folds test none of it")
+    return usable, notes
+
+
 PICTURES = ("PCA", "LDA", "LPP", "MMDA", "LSVA", "WSVDA", "KPCA", "KDA", "KLSVA", "MarginMap")
 """Methods that have a picture."""
 
@@ -166,7 +196,7 @@ def evaluate(task: Task, *, source: Source) -> list[Result]:
     nested = task.protocol == "nested"
     if isinstance(made, Candidates):
         return _classified(made, X, y, X_test, y_test, nested, task.seed)
-    if nested:
+    if nested and made.estimator is not None:
         n_folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
         return measure_nested(
             *(made, X, y, X_test, y_test, [HEAD]), n_folds=n_folds, seed=task.seed, with_curve=True
@@ -225,11 +255,12 @@ def draw(task: Task, *, source: Source) -> list[Result]:
         transformer = made.estimators[0][:-1].fit(X, y)
     else:
         transformer = clone(made.estimator).fit(X, y)
-    Z = transformer.transform(X_test[:DRAWN_ROWS])
+    drawn = np.random.default_rng(task.seed).permutation(len(X_test))[:DRAWN_ROWS]
+    Z = transformer.transform(X_test[drawn])
     if Z.shape[1] < 2:
         raise Skip(f"{task.method} finds one component only")
     return [
         Result("coordinate", float(z[k]), {"row": i, "label": str(label)}, dimension=k + 1)
-        for i, (z, label) in enumerate(zip(Z, y_test, strict=False))
+        for i, (z, label) in enumerate(zip(Z, y_test[drawn], strict=True))
         for k in range(2)
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from marginfold.plotting import svg
 from marginfold.protocols.comparison import Row, Verdict
-from marginfold.protocols.comparison_runs import PROTOCOLS, STUDY, Comparison
+from marginfold.protocols.comparison_runs import PROTOCOLS, STUDY, Comparison, Rows
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Figure
 from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
@@ -43,11 +43,9 @@ def comparison_report(
     )
     pictures = [Picture(f.title, f.caption, svg(f), f.source) for f in figures]
     sections = [
-        Section("Methods", [protocol], [_grid(verdict.rows, comparison, rows.name)], "methods"),
+        Section("Methods", [protocol], [_grid(verdict.rows, comparison, rows)], "methods"),
         Section("Pictures", [], pictures, "pictures"),
-        Section(
-            "The data", list(rows.columns.notes) or ["No column needed attention."], [], "data"
-        ),
+        Section("The data", list(comparison.notes) or ["No column needed attention."], [], "data"),
         Section("Evidence", [], [_evidence(records)], "evidence"),
     ]
     return Report(
@@ -59,7 +57,7 @@ def comparison_report(
     )
 
 
-def _grid(rows: Sequence[Row], comparison: Comparison, name: str) -> Grid:
+def _grid(methods: Sequence[Row], comparison: Comparison, rows: Rows) -> Grid:
     columns = [
         Column("method", numeric=False),
         Column("error %", help="mean over all folds ± standard deviation over repeats"),
@@ -69,13 +67,14 @@ def _grid(rows: Sequence[Row], comparison: Comparison, name: str) -> Grid:
         Column("what it is", numeric=False),
     ]
     shown = []
-    for row in rows:
+    for row in methods:
         source = {
             "study": STUDY,
-            "dataset": name,
+            "dataset": rows.name,
             "method": row.method,
             "protocol": comparison.protocol,
             "metric": "error",
+            "options": {"data": rows.hash, "folds": comparison.n_folds},
         }
         shown.append([Entry(row.method), *_numbers(row, source), Entry(row.words)])
     return Grid("Errors of all methods", columns, shown, legend="Click a heading to sort.")
