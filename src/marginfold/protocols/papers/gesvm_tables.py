@@ -9,6 +9,7 @@ import numpy as np
 from marginfold.protocols.choices import PERCENT, Evidence, cell, mean_by_seed
 from marginfold.protocols.papers.data import size
 from marginfold.protocols.papers.gesvm_runs import (
+    CONTROL_ROWS,
     DATASETS,
     FEWER_INNER_FOLDS,
     KERNELS,
@@ -111,6 +112,8 @@ def _protocol(number: str, scale: Scale) -> str:
         )
         if scale.name == "quick":
             text += f"At this scale only sets of at most {QUICK_ROWS} rows. "
+        elif scale.name != "full":
+            text += f"Permuted graphs only on sets of at most {CONTROL_ROWS} rows. "
     if scale.controls:
         text += "'permuted': the same graph with its nodes given to other rows, lambda chosen anew."
     return text.strip()

@@ -23,16 +23,20 @@ STUDY = "mrgepsvm"
 LARGEST_EXPONENT = 9
 """Parameters are 2^i with i from -9 to 9 (003 section 6)."""
 
-STEPS = {"linear": {"quick": 6, "standard": 3, "full": 2}, "rbf": {"standard": 6, "full": 3}}
-"""Every how many of these exponents are tried; 6 where nothing is said."""
+STEPS = {
+    "linear": {"quick": 6, "standard": 3, "full": 2},
+    "rbf": {"quick": 6, "standard": 6, "full": 3},
+}
+"""Every how many of these exponents are tried, by kernel and scale; other scales as quick."""
 
-COARSEST_STEP = 6
+GRAPH_STEPS = {"quick": 6, "standard": 6, "full": 3}
+"""The same for the weight of the graph, which is tried with each value of the ridge."""
 
 GAMMA_EXPONENTS = (-6, -3, 0)
 """Widths 2^i of the rbf kernel; the paper has none."""
 
-NEIGHBORS, WIDTH = 7, 2.0
-"""Mutual neighbors and heat width; the paper chooses among 3 to 20 and does not give the width."""
+NEIGHBORS = 7
+"""Mutual neighbors; the paper chooses among 3 to 20."""
 
 TWIN_RIDGE = 2.0**-9
 """Tikhonov weight of the twin SVM: small, since it is there to make a system definite."""
@@ -44,16 +48,31 @@ Params = Mapping[str, float]
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What the paper leaves open and is not chosen: the Tikhonov term and the heat width."""
+
+    tikhonov: str = "dual"
+    width: float | str = 2.0
+
+
+PRINTED_SETTING = Setting()
+"""With a kernel, the Tikhonov term of the coefficients, as printed (E43); the width of 000."""
+
+
+Make = Callable[[Params, Setting, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
 class Method:
     """How a method is made of parameters, and which of them are 2^i."""
 
-    make: Callable[[Params, dict[str, Any]], Any]
+    make: Make
     tuned: tuple[str, ...]
 
 
-def _mrgepsvm(manifold: str) -> Callable[[Params, dict[str, Any]], Any]:
-    def make(params: Params, kernel: dict[str, Any]) -> Any:
-        graph = NeighborGraph(NEIGHBORS, width=WIDTH, mode="mutual", within_class=True)
+def _mrgepsvm(manifold: str) -> Make:
+    def make(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
+        graph = NeighborGraph(NEIGHBORS, width=setting.width, mode="mutual", within_class=True)
         return MRGEPSVC(
             ridge=params["ridge"],
             graph_weight=params["graph_weight"],
@@ -66,15 +85,15 @@ def _mrgepsvm(manifold: str) -> Callable[[Params, dict[str, Any]], Any]:
     return make
 
 
-def _twin(params: Params, kernel: dict[str, Any]) -> Any:
+def _twin(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
     return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, normalize=False, **kernel)
 
 
-def _gepsvm(params: Params, kernel: dict[str, Any]) -> Any:
+def _gepsvm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
     return GEPSVC(ridge=params["ridge"], normalize=False, **kernel)
 
 
-def _svm(params: Params, kernel: dict[str, Any]) -> Any:
+def _svm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
     if "gamma" in params:
         return SVC(C=params["C"], gamma=params["gamma"])
     return SVC(C=params["C"], kernel="linear")
@@ -93,63 +112,80 @@ PRINTED = ("MRGEPSVM", "TSVM", "GEPSVM", "SVM")
 """Columns of Tables 1 and 2."""
 
 
-def exponents(scale: str, kernel: str) -> list[int]:
-    """Return the exponents that are tried, the same on both sides of 0."""
-    step = STEPS[kernel].get(scale, COARSEST_STEP)
+Grid = Mapping[str, Sequence[int]]
+"""Exponents i of the values 2^i of each parameter."""
+
+
+def grid(kernel: str, scale: str) -> dict[str, list[int]]:
+    """Return what is tried with a kernel at a scale.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.papers.mrgepsvm_methods import grid
+    >>> grid("rbf", "standard")["gamma"]
+    [-6, -3, 0]
+    """
+    main = _exponents(STEPS[kernel].get(scale, STEPS[kernel]["quick"]))
+    graph = _exponents(GRAPH_STEPS.get(scale, GRAPH_STEPS["quick"]))
+    found = {"C": main, "ridge": main, "graph_weight": graph}
+    return found | ({"gamma": list(GAMMA_EXPONENTS)} if kernel == "rbf" else {})
+
+
+def _exponents(step: int) -> list[int]:
     return list(range(-LARGEST_EXPONENT, LARGEST_EXPONENT + 1, step))
 
 
-def candidates(method: str, kernel: str, tried: Sequence[int]) -> list[dict[str, float]]:
+def candidates(method: str, tried: Grid) -> list[dict[str, float]]:
     """Return the parameters to choose from, those nearest to 2^0 first.
 
     Examples
     --------
     >>> from marginfold.protocols.papers.mrgepsvm_methods import candidates
-    >>> candidates("GEPSVM", "linear", [-3, 0, 3])
+    >>> candidates("GEPSVM", {"ridge": [-3, 0, 3]})
     [{'ridge': 1.0}, {'ridge': 0.125}, {'ridge': 8.0}]
     """
-    names = METHODS[method].tuned
-    ranges: list[Sequence[int]] = [tried] * len(names)
-    if kernel == "rbf":
-        names, ranges = (*names, "gamma"), [*ranges, GAMMA_EXPONENTS]
-    powers = sorted(product(*ranges), key=lambda power: sum(map(abs, power)))
-    return [{name: 2.0**i for name, i in zip(names, power, strict=True)} for power in powers]
+    names = METHODS[method].tuned + (("gamma",) if "gamma" in tried else ())
+    powers = product(*(tried[name] for name in names))
+    return [
+        {name: 2.0**i for name, i in zip(names, power, strict=True)}
+        for power in sorted(powers, key=lambda power: sum(map(abs, power)))
+    ]
 
 
-def estimator(method: str, kernel: str, params: Params) -> Any:
-    """Return an unfitted estimator; with a kernel the Tikhonov term is the printed one (E43)."""
-    options: dict[str, Any] = {}
-    if kernel == "rbf":
+def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -> Any:
+    """Return an unfitted estimator, with the rbf kernel if there is a gamma."""
+    kernel: dict[str, Any] = {}
+    if "gamma" in params:
         mapping = ExactKernel("rbf", gamma=params["gamma"])
-        options = {"kernel": mapping, "tikhonov": "dual"}
-    return METHODS[method].make(params, options)
+        kernel = {"kernel": mapping, "tikhonov": setting.tikhonov}
+    return METHODS[method].make(params, setting, kernel)
 
 
 Split = tuple[Array, Array, Array, Array]
 """Training rows and labels, test rows and labels."""
 
 
-def error(method: str, kernel: str, params: Params, split: Split) -> float:
+def error(method: str, params: Params, split: Split, setting: Setting = PRINTED_SETTING) -> float:
     """Return the share of wrong test rows."""
     rows, y, new, y_new = split
-    predicted = estimator(method, kernel, params).fit(rows, y).predict(new)
+    predicted = estimator(method, params, setting).fit(rows, y).predict(new)
     return float(np.mean(predicted != y_new))
 
 
 def chosen(
-    method: str, kernel: str, tried: Sequence[int], splits: Iterable[Split]
+    method: str, tried: Grid, splits: Iterable[Split], setting: Setting = PRINTED_SETTING
 ) -> dict[str, float]:
     """Return the parameters with the least mean error, those nearest to 2^0 of equal ones."""
-    options, splits = candidates(method, kernel, tried), list(splits)
+    options, splits = candidates(method, tried), list(splits)
     means = [
-        np.mean([_error_or_never(method, kernel, params, split) for split in splits])
+        np.mean([_error_or_never(method, params, split, setting) for split in splits])
         for params in options
     ]
     return options[int(np.argmin(means))]
 
 
-def _error_or_never(method: str, kernel: str, params: Params, split: Split) -> float:
+def _error_or_never(method: str, params: Params, split: Split, setting: Setting) -> float:
     try:
-        return error(method, kernel, params, split)
+        return error(method, params, split, setting)
     except SolverError:
         return NEVER

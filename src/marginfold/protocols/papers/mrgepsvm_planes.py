@@ -35,7 +35,7 @@ def learn_planes(task: Task) -> list[Result]:
     """Return the rows, the planes (normal, then offset) and the training error."""
     data = cross_planes(random_state=task.seed)
     X, y = data.X, np.asarray(data.y)
-    model = methods.estimator(task.method, "linear", task.options).fit(X, y)
+    model = methods.estimator(task.method, task.options).fit(X, y)
     results = [
         Result("coordinate", float(X[i, k]), {"row": i, "label": int(y[i])}, dimension=k + 1)
         for i in range(len(X))

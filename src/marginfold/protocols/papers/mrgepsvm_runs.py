@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from marginfold.protocols.papers import check_table
 from marginfold.protocols.papers import mrgepsvm_methods as methods
 from marginfold.protocols.papers.data import rows_and_labels
 from marginfold.protocols.papers.mrgepsvm_digits import digit_tasks
@@ -59,13 +60,14 @@ def plan(scale: Scale, table: str | None = None) -> list[Task]:
         "figure 5": plane_tasks,
         "figure 6": lambda: [Task(methods.STUDY, "drivers", "GEPSVM", "figure 6", work=no_drivers)],
     }
-    wanted = [table] if table else [*makers]
-    return [task for name in wanted if name in makers for task in makers[name]()]
+    check_table(methods.STUDY, table, [*makers])
+    wanted = [*makers] if table is None else [table]
+    return [task for name in wanted for task in makers[name]()]
 
 
 def _tasks(number: str, scale: Scale) -> Iterable[Task]:
     kernel = KERNELS[number]
-    options = {"exponents": methods.exponents(scale.name, kernel)}
+    options = {"grid": methods.grid(kernel, scale.name)}
     for dataset in DATASETS[number]:
         for method in methods.PRINTED:
             for seed in scale.seeds:
@@ -78,7 +80,7 @@ def _tasks(number: str, scale: Scale) -> Iterable[Task]:
                     options=options | {"folds": N_FOLDS},
                     work=measure_tuned,
                 )
-        for method in methods.METHODS if scale.controls else ():
+        for method in controls(kernel, scale):
             for seed in scale.seeds:
                 for fold in range(N_FOLDS):
                     yield Task(
@@ -91,6 +93,13 @@ def _tasks(number: str, scale: Scale) -> Iterable[Task]:
                         options | {"folds": N_FOLDS, "inner_folds": INNER_FOLDS},
                         work=measure_nested,
                     )
+
+
+def controls(kernel: str, scale: Scale) -> Sequence[str]:
+    """Return the methods of the nested protocol; the other side of E35 with the linear kernel."""
+    if not scale.controls:
+        return ()
+    return tuple(methods.METHODS) if kernel == "linear" else methods.PRINTED
 
 
 def tuned(kernel: str) -> str:
@@ -106,14 +115,12 @@ def nested(kernel: str) -> str:
 def measure_tuned(task: Task) -> list[Result]:
     """Choose parameters on a tenth of all rows, trained on the others; measure on all folds."""
     X, y = rows_and_labels(task.dataset)
-    kernel = task.protocol.split(",")[0]
     rest, tuning = folds(y, TUNING_FOLDS, task.seed)[0]
-    params = methods.chosen(
-        task.method, kernel, task.options["exponents"], [_split(X, y, rest, tuning, "whole")]
-    )
+    splits = [_split(X, y, rest, tuning, "whole")]
+    params = methods.chosen(task.method, task.options["grid"], splits)
     results = []
     for fold, (train, test) in enumerate(folds(y, task.options["folds"], task.seed)):
-        error = methods.error(task.method, kernel, params, _split(X, y, train, test, "whole"))
+        error = methods.error(task.method, params, _split(X, y, train, test, "whole"))
         results.append(Result("error", error, params | {"test_fold": fold}))
     return results
 
@@ -121,14 +128,13 @@ def measure_tuned(task: Task) -> list[Result]:
 def measure_nested(task: Task) -> list[Result]:
     """Choose parameters by folds of the training rows; measure on the test rows."""
     X, y = rows_and_labels(task.dataset)
-    kernel = task.protocol.split(",")[0]
     train, test = folds(y, task.options["folds"], task.seed)[task.fold]
     inner = [
         _split(X, y, train[own], train[other], "train")
         for own, other in folds(y[train], task.options["inner_folds"], task.seed)
     ]
-    params = methods.chosen(task.method, kernel, task.options["exponents"], inner)
-    error = methods.error(task.method, kernel, params, _split(X, y, train, test, "train"))
+    params = methods.chosen(task.method, task.options["grid"], inner)
+    error = methods.error(task.method, params, _split(X, y, train, test, "train"))
     return [Result("error", error, params)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from marginfold.protocols.choices import Evidence, cell, mean_by_seed
 from marginfold.protocols.papers import mrgepsvm_digits as digits
@@ -14,6 +14,7 @@ from marginfold.protocols.papers.mrgepsvm_runs import (
     INNER_FOLDS,
     KERNELS,
     N_FOLDS,
+    controls,
     nested,
     plan,
     tuned,
@@ -41,8 +42,8 @@ REMARKS = {
     "be the faster of the two in one implementation (E44).",
     "4": "MRGEPSVM solves the eigenproblem of GEPSVM and builds a graph on top, so that it cannot "
     "be the faster of the two in one implementation (E44).",
-    "5": "The paper's 1100 images of each of ten digits are not to be had in full and it states "
-    "neither kernel nor scaling; planes are linear here, and theirs need not have been.",
+    "5": "The paper's 1100 images of each of ten digits are not to be had in full, and it states "
+    "neither kernel nor scaling.",
 }
 """Why cells differ, one sentence a table."""
 
@@ -74,7 +75,7 @@ def _accuracies(number: str, evidence: Evidence, scale: Scale) -> Table:
             records = evidence.records(dataset=dataset, method=method, protocol=tuned(kernel))
             beside = numbers[dataset, method]
             cells.append(_accuracy(dataset, method, records, beside))
-        for method in methods.METHODS if scale.controls else ():
+        for method in controls(kernel, scale):
             records = evidence.records(dataset=dataset, method=method, protocol=nested(kernel))
             cells.append(_accuracy(dataset, f"{method} (nested)", records, None))
     return _table(number, "accuracy %", cells, _accuracy_protocol(kernel, scale))
@@ -86,26 +87,31 @@ def _accuracy(dataset: str, column: str, records: list[Record], beside: Printed 
 
 
 def _accuracy_protocol(kernel: str, scale: Scale) -> str:
-    tried = ", ".join(str(i) for i in methods.exponents(scale.name, kernel))
+    grid = {name: _listed(tried) for name, tried in methods.grid(kernel, scale.name).items()}
     text = (
         "Features scaled to [-1, 1] on all rows, missing values by the mean; parameters chosen on "
         "a tuning set of 10 % of all rows, as printed (we train on the other 90 %, and of equal "
         f"ones take the nearest to 1), then measured on {N_FOLDS} stratified folds of all rows, "
         "tuning set included; the paper does not say how it measured. Mean and standard deviation "
-        f"over {scale.n_seeds} partitions. Weights and costs 2^i with i in {{{tried}}} (the paper: "
-        f"all from -9 to 9), in raw units; {methods.NEIGHBORS} mutual neighbors (the paper: 3 to "
-        f"20), heat width {methods.WIDTH:g}; TSVM with equal costs and a ridge of 2^-9. "
+        f"over {scale.n_seeds} partitions. Ridges and costs 2^i with i in {grid['C']}, weights of "
+        f"the graph with i in {grid['graph_weight']} (the paper: all from -9 to 9), in raw units; "
+        f"{methods.NEIGHBORS} mutual neighbors (the paper: 3 to 20), heat width 2; "
+        "TSVM with equal costs and a ridge of 2^-9. "
     )
     if kernel == "rbf":
-        gammas = ", ".join(str(i) for i in methods.GAMMA_EXPONENTS)
-        text += f"Kernel width gamma 2^i with i in {{{gammas}}}, chosen with the rest. "
+        text += f"Kernel width gamma 2^i with i in {grid['gamma']}, chosen with the rest. "
     if scale.controls:
         text += (
             "'nested': scaled on the training rows, parameters chosen by "
-            f"{INNER_FOLDS} folds inside them. 'numerator': the graph on the other side of the "
-            "quotient (E35)."
+            f"{INNER_FOLDS} folds inside them. "
         )
+        if kernel == "linear":
+            text += "'numerator': the graph on the other side of the quotient (E35)."
     return text.strip()
+
+
+def _listed(exponents: Sequence[int]) -> str:
+    return "{" + ", ".join(map(str, exponents)) + "}"
 
 
 def _times(number: str, kernel: str, evidence: Evidence, scale: Scale) -> Table:
@@ -163,7 +169,7 @@ def _digits(evidence: Evidence, scale: Scale) -> Table:
     numbers, cells = printed(methods.STUDY, "5"), []
     for n_labelled in digits.LABELLED:
         row = digits.row_name(n_labelled)
-        for dataset in (digits.DATASET, digits.RENDERING) if scale.controls else (digits.DATASET,):
+        for dataset in digits.renderings(scale):
             same = dataset == digits.DATASET
             for method in digits.METHODS:
                 records = evidence.records(dataset=dataset, method=method, protocol=row)
@@ -185,15 +191,19 @@ def _digits(evidence: Evidence, scale: Scale) -> Table:
 
 
 def _digits_protocol(scale: Scale) -> str:
+    grid = {name: _listed(tried) for name, tried in digits.grid(scale).items()}
     text = (
         f"{digits.PER_CLASS} images of each digit drawn at random, l of each for training and the "
         "others for testing, grey values scaled to [-1, 1] by one factor; mean and standard "
-        f"deviation over {scale.n_seeds} draws; linear kernel; parameters chosen by "
-        f"{digits.INNER_FOLDS} folds of the training images from a few of the printed 2^i; one "
-        "plane for each digit against the rest (SVM: one against one); LPP on the neighbors of the "
-        f"same digit, at most {digits.LPP_COMPONENTS} components, number chosen likewise, and 1-NN."
+        f"deviation over {scale.n_seeds} draws; rbf kernel with gamma = 1/d for all but LPP (the "
+        "paper states none; planes of pixels are right on half the images); Tikhonov term in "
+        f"feature space; parameters chosen by {digits.INNER_FOLDS} folds of the training images: "
+        f"costs 2^i with i in {grid['C']}, ridges {grid['ridge']}, graph weights "
+        f"{grid['graph_weight']} (the paper: all from -9 to 9), {methods.NEIGHBORS} neighbors; one "
+        "plane for each digit against the rest (SVM: one against one); LPP on the neighbors of "
+        f"the same digit, at most {digits.LPP_COMPONENTS} components, and 1-NN."
     )
-    if scale.controls:
+    if digits.RENDERING in digits.renderings(scale):
         text += f" '{digits.RENDERING}': the paper's images without the digits 6 and 7."
     return text
 

@@ -52,10 +52,8 @@ def measure_times(task: Task) -> list[Result]:
         drawn = np.random.default_rng(task.seed).choice(len(y), task.options["largest"], False)
         kept = np.sort(drawn)
     rows, _ = split_scaled(X[kept], np.arange(len(kept)), np.zeros(0, dtype=int), "whole")
-    params = PARAMS | {"gamma": 1.0 / rows.shape[1]}
-    if kernel == "linear":
-        del params["gamma"]
-    models = {name: methods.estimator(name, kernel, params) for name in methods.PRINTED}
+    params = PARAMS | ({"gamma": 1.0 / rows.shape[1]} if kernel == "rbf" else {})
+    models = {name: methods.estimator(name, params) for name in methods.PRINTED}
     seconds: dict[str, list[float]] = {name: [] for name in models}
     for repeat in range(task.options["repeats"] + 1):
         for name, model in models.items():
