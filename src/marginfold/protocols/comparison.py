@@ -17,6 +17,9 @@ from marginfold.rows import Array
 CONTROL = ("LSVA", PERMUTED_GRAPH)
 """The pair that tells whether the neighborhoods matter."""
 
+ALONE = "a control, and no method to judge by it"
+"""Why a control has no row when all methods failed."""
+
 DIGITS = 9
 """Digits by which errors differ; less is rounding, and the plainer method comes first."""
 
@@ -74,7 +77,8 @@ def conclude(comparison: Comparison, store: RecordStore) -> Verdict:
     complete = {method: share for method, share in shares.items() if not np.isnan(share).any()}
     candidates = [method for method in complete if not METHODS[method].control]
     if not candidates:
-        rows = [Row(m, METHODS[m].words, reason=_reason(records[m])) for m in records]
+        why_not = {m: ALONE if m in complete else _reason(records[m]) for m in records}
+        rows = [Row(m, METHODS[m].words, reason=why) for m, why in why_not.items()]
         return Verdict([*rows, *left_out], "", (), ["No method could be measured on all folds."])
     best = min(candidates, key=lambda method: round(complete[method].mean(), DIGITS))
     rows = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -190,6 +192,15 @@ PICTURES = ("PCA", "LDA", "LPP", "MMDA", "LSVA", "WSVDA", "KPCA", "KDA", "KLSVA"
 """Methods that have a picture."""
 
 
+@contextlib.contextmanager
+def _many_classes() -> Iterator[None]:
+    """Take many classes of few rows as they are; a target of numbers was refused before."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+        yield
+
+
+@_many_classes()
 def evaluate(task: Task, *, source: Source) -> list[Result]:
     """Measure a method on one fold."""
     X, y, X_test, y_test, made = _prepared(task, source)
@@ -248,6 +259,7 @@ def _error(estimator: Any, X: Array, y: Array, X_test: Array, y_test: Array) -> 
     return float(np.mean(clone(estimator).fit(X, y).predict(X_test) != y_test))
 
 
+@_many_classes()
 def draw(task: Task, *, source: Source) -> list[Result]:
     """Return two coordinates of held-out rows."""
     X, y, X_test, y_test, made = _prepared(task, source)
