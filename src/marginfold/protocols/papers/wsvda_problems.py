@@ -96,7 +96,7 @@ def rows_of(name: str) -> tuple[Array, Array]:
     --------
     >>> from marginfold.protocols.papers.wsvda_problems import rows_of
     >>> X, y = rows_of("wine 2v3")
-    >>> X.shape, y.sum()
+    >>> X.shape, int(y.sum())
     ((119, 13), 48)
     """
     problem = PROBLEMS[name]

@@ -56,7 +56,8 @@ VARIANT_REMARK = (
 
 PAIRS_REMARK = (
     "With more features than rows one component is enough to part a training fold, of MMDA as of "
-    "WSVDA; that WSVDA goes on to part later pairs, as the paper says, depends on C and the ridge."
+    "WSVDA; that WSVDA goes on to part the second pair, as the paper says, needs a large C, and "
+    "the third it parts in few folds at any."
 )
 
 
