@@ -23,6 +23,9 @@ from marginfold.protocols.results import Cell, Figure, Panel, Series, Table
 from marginfold.protocols.scales import Scale
 from marginfold.protocols.statistics import wins
 
+SHARED = methods.LINEAR.keys() & methods.KERNEL.keys()
+"""Columns that several tables have; they alone make no table."""
+
 TITLES = {
     "I": "Linear methods, two classes",
     "II": "Kernel methods, two classes",
@@ -67,7 +70,12 @@ def tables(store: RecordStore, scale: Scale) -> list[Table]:
     evidence = Evidence(store, plan(scale))
     made = [_table(number, evidence, scale) for number in TABLES]
     made += [_differences(evidence, scale)]
-    return [table for table in made if any(c.value is not None for c in table.cells)]
+    return [table for table in made if any(_is_own(cell) for cell in table.cells)]
+
+
+def _is_own(cell: Cell) -> bool:
+    """Whether the cell has a value that no other table lends it."""
+    return cell.value is not None and cell.column not in SHARED
 
 
 def _table(number: str, evidence: Evidence, scale: Scale) -> Table:
