@@ -61,7 +61,7 @@ def no_data(tmp_path, monkeypatch):
 def test_the_plan(scale):
     n = scale.n_seeds
     tuned, nested = 4 * n, 5 * n * scale.controls
-    sizes = {"1": 6 * (tuned + 5 * nested), "2": 3 * (tuned + 4 * nested), "3": 9, "4": 9}
+    sizes = {"1": 6 * (tuned + 5 * nested), "2": 3 * (tuned + 6 * nested), "3": 9, "4": 9}
     sizes |= {"5": 25 * n * (2 if scale.name == "full" else 1), "figure 5": 2, "figure 6": 1}
     assert {name: len(runs.plan(scale, name)) for name in sizes} == sizes
     tasks = runs.plan(scale)
@@ -172,6 +172,9 @@ def test_the_planes_are_the_printed_ones():
     )
     other = methods.estimator("MRGEPSVM numerator", {"ridge": 2.0, "graph_weight": 4.0})
     assert (other.manifold, other.kernel) == ("numerator", "linear")
+    for method in ("MRGEPSVM rkhs", "GEPSVM rkhs"):
+        model = methods.estimator(method, {"ridge": 2.0, "graph_weight": 4.0, "gamma": 0.5})
+        assert (model.tikhonov, model.normalize) == ("rkhs", False)
 
 
 def test_times_are_ratios_within_one_record_set(store):

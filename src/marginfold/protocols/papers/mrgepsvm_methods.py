@@ -29,7 +29,7 @@ STEPS = {
 }
 """Every how many of these exponents are tried, by kernel and scale; other scales as quick."""
 
-GRAPH_STEPS = {"quick": 6, "standard": 6, "full": 3}
+GRAPH_STEPS = {"quick": 9, "standard": 9, "full": 3}
 """The same for the weight of the graph, which is tried with each value of the ridge."""
 
 GAMMA_EXPONENTS = (-6, -3, 0)
@@ -99,17 +99,30 @@ def _svm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
     return SVC(C=params["C"], kernel="linear")
 
 
+def _in_feature_space(make: Make) -> Make:
+    """Return a maker whose Tikhonov term is that of the normal in feature space."""
+    return lambda params, setting, kernel: make(params, setting, kernel | {"tikhonov": "rkhs"})
+
+
 METHODS = {
     "MRGEPSVM": Method(_mrgepsvm("denominator"), ("ridge", "graph_weight")),
     "TSVM": Method(_twin, ("C",)),
     "GEPSVM": Method(_gepsvm, ("ridge",)),
     "SVM": Method(_svm, ("C",)),
     "MRGEPSVM numerator": Method(_mrgepsvm("numerator"), ("ridge", "graph_weight")),
+    "MRGEPSVM rkhs": Method(_in_feature_space(_mrgepsvm("denominator")), ("ridge", "graph_weight")),
+    "GEPSVM rkhs": Method(_in_feature_space(_gepsvm), ("ridge",)),
 }
-"""The printed columns, and the graph on the other side of the quotient (E35)."""
+"""The printed columns, then the graph on the other side (E35) and the other ridge (E43)."""
 
 PRINTED = ("MRGEPSVM", "TSVM", "GEPSVM", "SVM")
 """Columns of Tables 1 and 2."""
+
+CONTROLS = {
+    "linear": (*PRINTED, "MRGEPSVM numerator"),
+    "rbf": (*PRINTED, "MRGEPSVM rkhs", "GEPSVM rkhs"),
+}
+"""Methods of the nested protocol, by kernel."""
 
 
 Grid = Mapping[str, Sequence[int]]

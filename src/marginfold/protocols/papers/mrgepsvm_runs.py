@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from marginfold.protocols.papers import check_table
 from marginfold.protocols.papers import mrgepsvm_methods as methods
@@ -80,7 +80,7 @@ def _tasks(number: str, scale: Scale) -> Iterable[Task]:
                     options=options | {"folds": N_FOLDS},
                     work=measure_tuned,
                 )
-        for method in controls(kernel, scale):
+        for method in methods.CONTROLS[kernel] if scale.controls else ():
             for seed in scale.seeds:
                 for fold in range(N_FOLDS):
                     yield Task(
@@ -93,13 +93,6 @@ def _tasks(number: str, scale: Scale) -> Iterable[Task]:
                         options | {"folds": N_FOLDS, "inner_folds": INNER_FOLDS},
                         work=measure_nested,
                     )
-
-
-def controls(kernel: str, scale: Scale) -> Sequence[str]:
-    """Return the methods of the nested protocol; the other side of E35 with the linear kernel."""
-    if not scale.controls:
-        return ()
-    return tuple(methods.METHODS) if kernel == "linear" else methods.PRINTED
 
 
 def tuned(kernel: str) -> str:
