@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ NEIGHBORS, WIDTH = 10, 2.0
 
 WEIGHTS = (0.1, 10.0)
 """The range of lambda, 002 section 4, which has 100 values in even steps."""
+
+MOST_RBF_WEIGHTS = 5
+"""The most values of lambda with the rbf kernel."""
 
 N_FOLDS = 5
 """Outer folds, and inner ones, 002 section 4."""
@@ -90,8 +94,7 @@ def plan(scale: Scale, table: str | None = None) -> list[Task]:
 def _tasks(number: str, scale: Scale) -> Iterable[Task]:
     kernel = KERNELS[number]
     rbf = kernel == "rbf"
-    inner = FEWER_INNER_FOLDS if rbf and scale.name != "full" else N_FOLDS
-    choice = {"weights": scale.weights(*WEIGHTS, kernel=rbf), "inner_folds": inner}
+    choice = {"weights": weights(kernel, scale), "inner_folds": inner_folds(kernel, scale)}
     for dataset in DATASETS:
         for method in columns(scale):
             if rbf and size(dataset)[0] > _most_rows(method, scale):
@@ -100,6 +103,19 @@ def _tasks(number: str, scale: Scale) -> Iterable[Task]:
             for seed in scale.seeds:
                 for fold in range(N_FOLDS):
                     yield Task(STUDY, dataset, method, kernel, seed, fold, options, work=evaluate)
+
+
+def weights(kernel: str, scale: Scale) -> list[float]:
+    """Return the values of lambda that are tried."""
+    if kernel == "linear":
+        return scale.weights(*WEIGHTS)
+    fewer = replace(scale, n_kernel_weights=min(scale.n_kernel_weights, MOST_RBF_WEIGHTS))
+    return fewer.weights(*WEIGHTS, kernel=True)
+
+
+def inner_folds(kernel: str, scale: Scale) -> int:
+    """Return the number of folds that choose lambda."""
+    return FEWER_INNER_FOLDS if kernel == "rbf" and scale.name != "full" else N_FOLDS
 
 
 def _most_rows(method: str, scale: Scale) -> float:
@@ -154,18 +170,18 @@ def graph_svm(kernel: str, graph: Any, weight: float) -> GESVC:
 
 def chosen_weight(rows: Array, y: Array, graph: Any, task: Task) -> float:
     """Return the weight with the least mean error over inner folds, the smallest of equal ones."""
-    weights = task.options["weights"]
+    tried = task.options["weights"]
     errors = [
-        path_errors(task.protocol, graph, weights, rows[train], y[train], rows[test], y[test])
+        path_errors(task.protocol, graph, tried, rows[train], y[train], rows[test], y[test])
         for train, test in folds(y, task.options["inner_folds"], task.seed)
     ]
-    return float(weights[int(np.mean(errors, axis=0).argmin())])
+    return float(tried[int(np.mean(errors, axis=0).argmin())])
 
 
 def path_errors(
     kernel: str,
     graph: Any,
-    weights: Sequence[float],
+    tried: Sequence[float],
     rows: Array,
     y: Array,
     new: Array,
@@ -186,7 +202,7 @@ def path_errors(
         **_kernel(kernel),
     )
     errors = []
-    for fitted in lsva.fit_path(rows, y, weights):
+    for fitted in lsva.fit_path(rows, y, tried):
         if fitted.tasks_[0] is None:
             predicted = np.full(len(new), np.bincount(y).argmax())
         else:

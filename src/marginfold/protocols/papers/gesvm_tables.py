@@ -11,14 +11,15 @@ from marginfold.protocols.papers.data import size
 from marginfold.protocols.papers.gesvm_runs import (
     CONTROL_ROWS,
     DATASETS,
-    FEWER_INNER_FOLDS,
     KERNELS,
     N_FOLDS,
     PLAIN,
     QUICK_ROWS,
     STUDY,
     columns,
+    inner_folds,
     plan,
+    weights,
 )
 from marginfold.protocols.printed import printed
 from marginfold.protocols.records import RecordStore
@@ -95,8 +96,8 @@ def _accuracies(number: str, evidence: Evidence, scale: Scale) -> Table:
 
 def _protocol(number: str, scale: Scale) -> str:
     rbf = KERNELS[number] == "rbf"
-    n_weights = scale.n_kernel_weights if rbf else scale.n_weights
-    inner = FEWER_INNER_FOLDS if rbf and scale.name != "full" else N_FOLDS
+    n_weights = len(weights(KERNELS[number], scale))
+    inner = inner_folds(KERNELS[number], scale)
     text = (
         "Features scaled to [-1, 1] on all rows (the paper does not say on which), missing values "
         f"by the mean; {N_FOLDS} stratified folds, mean and standard deviation over "
