@@ -29,7 +29,7 @@ from marginfold.protocols.run import run_tasks
 
 pd = pytest.importorskip("pandas", reason="tables need the extra cli")
 
-CHEAP = ["all features", "lda", "pca", "mmda", "svc rbf", "gepsvc", "twinsvc", LARGEST_CLASS]
+CHEAP = ["all features", "lda", "pca", "svc rbf", "gepsvc", LARGEST_CLASS]
 
 
 def blobs(n, d, labels, seed=0):

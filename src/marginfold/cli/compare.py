@@ -93,11 +93,11 @@ def compare(
         verdict = conclude(comparison, store)
         if report is not None:
             _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
-    show_notes(comparison.notes)
-    if as_json:
-        show_json(_result(data, comparison, verdict, asdict(summary), report))
-    else:
-        _show(verdict)
+        show_notes(comparison.notes)
+        if as_json:
+            show_json(_result(data, comparison, verdict, asdict(summary), report))
+        else:
+            _show(verdict)
 
 
 def _source(

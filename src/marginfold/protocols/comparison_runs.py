@@ -55,7 +55,7 @@ class Source:
 
     def read(self) -> Rows:
         """Read, check and split the table into features and labels."""
-        return _read(self)
+        return _read(self, _state(Path(self.path)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +86,14 @@ class Rows:
         return rows, new
 
 
+def _state(path: Path) -> tuple[Any, ...]:
+    """Return what differs when another file is meant or the file has changed."""
+    found = path.stat() if path.exists() else None
+    return path.absolute(), found and (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
 @lru_cache(maxsize=2)
-def _read(source: Source) -> Rows:
+def _read(source: Source, state: tuple[Any, ...]) -> Rows:
     from marginfold.tables import inspect_columns, read_table, split_target
     from marginfold.tables.columns import arrange
     from marginfold.tables.target import check_columns

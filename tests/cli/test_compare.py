@@ -1,0 +1,286 @@
+"""The command compare, run as users run it: answers, bad input, stops and odd names."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marginfold.cli import main
+
+pd = pytest.importorskip("pandas", reason="the command line needs the extra cli")
+pytest.importorskip("jinja2", reason="reports need the extra cli")
+pytest.importorskip("matplotlib", reason="reports need the extra cli")
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+SHORT = ("--folds", "2", "--repeats", "1", "--jobs", "1")
+
+HEADER = b"size,hue,kind\n"
+ROWS = b"1.5,red,a\n2.5,blue,b\n3.5,red,a\n0.5,blue,b\n1.0,red,a\n2.0,blue,b\n" * 3
+
+ODD_LABELS = ('a, "b"', "<script>alert(1)</script>", "čáp $x_1$ & co")
+
+
+def people(n=45):
+    """A table with everything tables have: words, gaps, truth values, labels that are odd words."""
+    rng = np.random.default_rng(1)
+    kind = np.arange(n) % 3
+    table = pd.DataFrame(
+        {
+            "height": rng.standard_normal(n) + 3 * (kind == 1),
+            "age": rng.standard_normal(n) - 3 * (kind == 2),
+            "town": rng.choice(["Ulm", "Bern"], n),
+            "member": rng.random(n) < 0.5,
+            "kind": np.array(ODD_LABELS)[kind],
+        }
+    )
+    table.loc[3, "height"] = None
+    table.loc[7, "town"] = None
+    return table
+
+
+BAD_INPUT = {
+    "missing file": (None, (), "there is no file t.csv"),
+    "unknown column": (HEADER + ROWS, ("--target", "knd"), "Did you mean 'kind'?"),
+    "one class": (HEADER + b"1.5,red,a\n2.5,blue,a\n" * 9, (), "only one class (a)"),
+    "only unique values": (
+        HEADER + b"".join(b"%d.5,red,k%d\n" % (k, k) for k in range(20)),
+        (),
+        "20 different values in 20 rows",
+    ),
+    "empty file": (b"", (), "t.csv is empty"),
+    "five rows": (HEADER + ROWS[:50], (), "only 5 rows; at least 10 are needed"),
+    "mixed types": (HEADER + ROWS + b"tall,red,a\n", (), "18 numbers and 1 words"),
+    "column of text": (
+        b"note,"
+        + HEADER
+        + b"".join(b"note %d,%d.5,red,%c\n" % (k, k, 97 + k % 2) for k in range(40)),
+        (),
+        "column 'note' is free text",
+    ),
+    "duplicated names": (b"size,size,kind\n" + b"1,2,a\n2,1,b\n" * 9, (), "column 'size'"),
+    "not UTF-8": (HEADER + ROWS + "1.5,roß,a\n".encode("latin1"), (), "byte 0xdf"),
+    "a rare class": (HEADER + b"1.5,red,a\n" * 9 + b"2.5,blue,b\n" * 2, (), "second largest class"),
+    "unknown method": (HEADER + ROWS, ("--methods", "lda,lsav"), "Unknown methods: 'lsav'"),
+    "no method": (HEADER + ROWS, ("--methods", ""), "Unknown methods: ''"),
+    "unknown protocol": (HEADER + ROWS, ("--protocol", "fair"), "--protocol is one of nested"),
+    "no columns": (HEADER + ROWS, ("--drop", "size", "--drop", "hue"), "column"),
+    "unknown drop": (HEADER + ROWS, ("--drop", "sice"), "Did you mean 'size'?"),
+    "existing report": (HEADER + ROWS, ("--report", "t.csv"), "exists"),
+    "no folder": (HEADER + ROWS, ("--report", "no/where.html"), "there is no folder"),
+    "run is a file": (HEADER + ROWS, ("--run", "t.csv"), "The run folder t.csv cannot be made"),
+    "wrong call": (HEADER + ROWS, ("--folds", "1"), "marginfold compare --help"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_one_line_and_nothing_is_written(case, tmp_path, monkeypatch, capsys):
+    content, arguments, message = BAD_INPUT[case]
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "t.csv").write_bytes(content)
+    monkeypatch.setattr("marginfold.protocols.run.run_tasks", refuse_to_compute)
+    assert main(["compare", "t.csv", "--target", "kind", "--report", "r.html", *arguments]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith("error: ")
+    assert message in said.err
+    kept = {} if content is None else {"t.csv": content}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
+
+
+def refuse_to_compute(*_, **__):
+    raise AssertionError("computing began before the input was refused")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("wnie",), "wnie is neither a file nor a data set"),
+        (("wine", "--target", "alcohol"), "the classes of the set wine are 'label'"),
+    ],
+)
+def test_the_real_command_refuses_in_one_line(arguments, message, command):
+    result = command("compare", *arguments, "--report", "r.html", "--run", "run")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert command.listing() == {}
+
+
+def strict(text):
+    """Read JSON that has no NaN and no infinity."""
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_a_tidy_table_gets_an_answer_and_a_report(command):
+    people().to_csv(command.folder / "p.csv", index=False)
+    result = command(
+        *("compare", "p.csv", "-t", "kind", "--methods", "lda,lsva,gepsvc,largest class"),
+        *(*SHORT, "--report", "r.html", "--json"),
+    )
+    assert result.returncode == 0, result.stderr
+    said = strict(result.stdout)
+    assert (said["data"], said["target"], said["rows"]) == ("p.csv", "kind", 45)
+    methods = {row["method"]: row for row in said["methods"]}
+    assert methods.keys() == {"LDA", "LSVA", "GEPSVC", "largest class"}
+    errors = [row["error"] for row in said["methods"]]
+    assert errors == sorted(errors)
+    assert methods["largest class"]["error"] == pytest.approx(200 / 3, abs=3)
+    assert methods["LDA"]["error"] < 40
+    assert said["best"] == said["methods"][0]["method"]
+    assert said["recommendation"][0].startswith(f"Least error: {said['best']}")
+    assert "column 'height': 1 missing value, the median is taken" in said["notes"]
+    notes = result.stderr.splitlines()
+    assert notes == [f"note: {note}" for note in said["notes"]]
+    page = (command.folder / "r.html").read_text(encoding="utf-8")
+    assert "<script>alert(1)" not in page
+    assert said["recommendation"][0] in page
+    assert "Error by dimension" in page
+    assert "Two dimensions" in page
+    assert sorted(path.name for path in command.folder.iterdir()) == ["p.csv", "r.html"]
+
+
+def compare(folder, capsys, *arguments):
+    """Run the command in this process; return what its JSON says."""
+    assert main(["compare", *SHORT, *map(str, arguments), "--json"]) == 0
+    return strict(capsys.readouterr().out)
+
+
+def errors_of(said):
+    return {row["method"]: row["error"] for row in said["methods"]}
+
+
+def test_parquet_says_what_csv_says(tmp_path, capsys):
+    pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
+    people().to_csv(tmp_path / "p.csv", index=False)
+    people().to_parquet(tmp_path / "p.parquet")
+    first, second = (
+        compare(tmp_path, capsys, tmp_path / name, "-t", "kind", "--methods", "lda")
+        for name in ("p.csv", "p.parquet")
+    )
+    assert errors_of(first) == errors_of(second)
+
+
+def test_a_changed_file_or_column_kind_is_not_answered_by_old_records(tmp_path, capsys):
+    table = people().assign(code=np.arange(45) % 5)
+    path = tmp_path / "p.csv"
+    arguments = (path, "-t", "kind", "--methods", "lda", "--run", tmp_path / "run")
+
+    def tasks(*more):
+        return compare(tmp_path, capsys, *arguments, *more)["tasks"]
+
+    table.to_csv(path, index=False)
+    assert tasks() == {"found": 0, "done": 3, "skipped": 0, "failed": 0}
+    assert tasks()["found"] == 3
+    assert tasks("--categorical", "code")["found"] == 0
+    assert tasks("--drop", "age")["found"] == 0
+    assert tasks("--folds", "3")["found"] == 0
+    assert tasks("--repeats", "2") == {"found": 3, "done": 2, "skipped": 0, "failed": 0}
+    table.assign(age=table["age"] + (table.index == 4)).to_csv(path, index=False)
+    assert tasks()["found"] == 0
+
+
+def test_the_table_and_its_words(tmp_path, capsys):
+    people().assign(kind=np.arange(45) % 3 * 10).to_csv(tmp_path / "p.csv", index=False)
+    arguments = [str(tmp_path / "p.csv"), "-t", "kind", "--methods", "lda,all features"]
+    assert main(["compare", *arguments, *SHORT]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["method", "error", "%"]
+    assert len({len(line) for line in lines[:3]}) == 1  # columns are aligned
+    assert max(map(len, lines)) <= 100
+    assert lines[3] == ""
+    assert lines[4].startswith("Least error: ")
+
+
+def running(folder, jobs):
+    """Start a comparison of a few seconds in a group of processes of its own."""
+    path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "marginfold.cli", "compare", "wine", "--methods", "lsva,lda"),
+            *("--folds", "2", "--run", str(folder), "--jobs", str(jobs), "--json"),
+        ],
+        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_record(folder, process):
+    uri = f"{(folder / 'records.sqlite').as_uri()}?mode=ro"
+    while process.poll() is None:
+        try:
+            with sqlite3.connect(uri, uri=True) as connection:
+                if connection.execute("SELECT COUNT(*) FROM records").fetchone()[0]:
+                    return
+        except sqlite3.Error:
+            pass
+        time.sleep(0.05)
+
+
+def evidence(folder):
+    """All records but their times."""
+    with sqlite3.connect(folder / "records.sqlite") as connection:
+        return connection.execute(
+            "SELECT task, part, method, seed, fold, params, dimension, metric, value, status "
+            "FROM records ORDER BY task, part"
+        ).fetchall()
+
+
+def test_an_interrupted_comparison_goes_on_to_the_same_records(tmp_path):
+    """Stopped at two processes, finished at one, and the same as undisturbed at two."""
+    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
+    process = running(stopped, 2)
+    wait_for_record(stopped, process)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=100)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    assert evidence(stopped)
+    out, err = running(stopped, 1).communicate(timeout=100)
+    assert err == ""  # no bar without a terminal
+    resumed = strict(out)
+    assert resumed["tasks"]["found"] > 0
+    undisturbed = strict(running(whole, 2).communicate(timeout=100)[0])
+    assert undisturbed["tasks"]["found"] == 0
+    assert evidence(stopped) == evidence(whole)
+    assert resumed["recommendation"] == undisturbed["recommendation"]
+
+
+def test_a_terminal_gets_a_bar_without_colours(command):
+    """Standard error is a terminal of its own; NO_COLOR is heeded."""
+    parent, child = pty.openpty()
+    try:
+        path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
+        result = subprocess.run(
+            [sys.executable, "-m", "marginfold.cli", "compare", "iris", "--methods", "lda", *SHORT],
+            cwd=command.folder,
+            env={**os.environ, "PYTHONPATH": path, "NO_COLOR": "1", "TERM": "xterm"},
+            stdout=subprocess.PIPE,
+            stderr=child,
+            timeout=100,
+        )
+        bar = os.read(parent, 1_000_000).decode()
+    finally:
+        os.close(parent)
+        os.close(child)
+    assert result.returncode == 0
+    assert "3/3" in bar
+    assert "\x1b[3" not in bar  # the sequences of colours
+    assert b"\x1b" not in result.stdout
