@@ -172,19 +172,16 @@ def test_names_that_are_no_columns_are_refused(store):
         store.read(**{"1=1 OR study": "x"})
 
 
-@pytest.mark.xfail(reason="SQLite's own error, though the name is no column either")
 def test_identifiers_that_are_no_columns_are_refused(store):
     with pytest.raises(ValueError, match="is no column"):
         store.read(datasets="wine")
 
 
-@pytest.mark.xfail(reason="IN (NULL) is never true")
 def test_none_finds_what_has_none(store):
     write(store, TASK, results=[Result("error", 1.0), Result("error", 1.0, dimension=1)])
     assert [r.dimension for r in store.read(dimension=None)] == [None]
 
 
-@pytest.mark.xfail(reason="SQLite stores NumPy's integers and 32-bit floats as bytes")
 def test_numbers_of_numpy_are_numbers(store):
     results = [Result("error", np.float64(0.5), {}, np.int64(3)), Result("error", np.float32(0.5))]
     write(store, replace(TASK, seed=int(np.int64(3))), results=results)

@@ -23,7 +23,6 @@ def test_reading_only_needs_a_run_and_makes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.xfail(reason="SQLite's own error")
 def test_a_store_for_reading_refuses_to_write(tmp_path):
     RecordStore(tmp_path).close()
     with (
@@ -70,24 +69,18 @@ def spoil_folder(path: Path) -> None:
     path.mkdir()
 
 
-def not_yet(spoil, read_only):
-    return pytest.param(
-        spoil, read_only, marks=pytest.mark.xfail(reason="SQLite's own error, or written to")
-    )
-
-
 @pytest.mark.parametrize(
     ("spoil", "read_only"),
     [
         *((spoil, False) for spoil in (spoil_text, spoil_header, spoil_half, spoil_newer)),
         *((spoil, True) for spoil in (spoil_text, spoil_header, spoil_half, spoil_newer)),
         (spoil_folder, True),
-        not_yet(spoil_folder, False),
-        not_yet(spoil_other_table, False),
-        not_yet(spoil_pages, False),
-        not_yet(spoil_pages, True),
-        not_yet(spoil_other_table, True),
-        not_yet(spoil_empty, True),
+        (spoil_folder, False),
+        (spoil_other_table, False),
+        (spoil_pages, False),
+        (spoil_pages, True),
+        (spoil_other_table, True),
+        (spoil_empty, True),
     ],
 )
 def test_a_spoiled_file_is_refused_in_words(tmp_path, spoil, read_only):
@@ -126,7 +119,6 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path, below):
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
 )
-@pytest.mark.xfail(reason="SQLite's own error")
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     tmp_path.chmod(0o500)
     try:

@@ -172,7 +172,6 @@ def test_an_interrupt_leaves_a_resumable_store_and_no_process(
 
 
 @needs_kill
-@pytest.mark.xfail(reason="workers wait for ever for a parent that was killed")
 def test_workers_do_not_outlive_a_killed_parent(tmp_path, log, begin):
     process = begin(w.run_count, tmp_path / "run", 12, 0.05, 2, log=log)
     assert wait_for(lambda: len(folds(log)) >= 4)
@@ -193,7 +192,6 @@ def test_a_task_that_takes_its_process_down_has_failed(tmp_path, log):
 
 
 @needs_kill
-@pytest.mark.xfail(reason="tasks beside the one that dies count as dead too, or are lost")
 def test_a_task_that_takes_its_process_down_takes_no_other_with_it(tmp_path, log):
     slow = w.plan(6, w.succeed, pause=0.2)
     tasks = [*slow[:2], w.killer(), *slow[2:]]
@@ -204,7 +202,6 @@ def test_a_task_that_takes_its_process_down_takes_no_other_with_it(tmp_path, log
 
 
 @needs_kill
-@pytest.mark.xfail(reason="a task that is handed to a pool just broken is lost")
 def test_no_task_is_lost_if_a_process_dies_while_the_results_are_written(tmp_path, log):
     def dawdle(outcome: Outcome | None, finished: int, total: int) -> None:
         if finished == 1:
@@ -217,7 +214,6 @@ def test_no_task_is_lost_if_a_process_dies_while_the_results_are_written(tmp_pat
 
 
 @needs_kill
-@pytest.mark.xfail(reason="a single task is computed in this process even if n_jobs > 1")
 def test_the_last_task_may_die_too(tmp_path, log, begin):
     process = begin(w.run_killer, tmp_path / "run", 2, log=log)
     process.communicate(timeout=PATIENCE)
@@ -243,7 +239,6 @@ def test_the_failed_are_tried_again_and_the_skipped_are_not(tmp_path, log, n_job
 
 
 @pytest.mark.parametrize("work", [w.no_result, w.unstorable])
-@pytest.mark.xfail(reason="the whole run stops, and so does every later one")
 def test_results_that_cannot_be_stored_fail_alone(tmp_path, log, work):
     with RecordStore(tmp_path / "run") as store:
         summary = run_tasks([*w.plan(1, work), *w.plan(3, w.succeed)], store)

@@ -116,7 +116,6 @@ def test_a_feature_without_any_value_is_zero_and_spoils_no_other(scaling):
         np.testing.assert_allclose(part[:, kept], rest, rtol=0, atol=1e-12)
 
 
-@pytest.mark.xfail(reason="the zeros it is filled with enter the range of the matrix")
 def test_a_feature_without_any_value_spoils_no_global_range():
     X = np.array([[10.0, 12.0, np.nan], [20.0, 18.0, np.nan], [14.0, 11.0, np.nan]])
     train, test = np.array([0, 1]), np.array([2])

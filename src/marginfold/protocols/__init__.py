@@ -1,10 +1,14 @@
 """Protocols: how results are measured, stored as records, and put beside the printed ones."""
 
-from marginfold.protocols.hidden_labels import HideLabels
-from marginfold.protocols.label_curves import LabelCurve, label_share_curve
-from marginfold.protocols.permutation import PermutationResult, graph_permutation_test
-from marginfold.protocols.records import Record, RecordStore
-from marginfold.protocols.statistics import Interval, Wins, paired_interval, wins
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from marginfold.protocols.hidden_labels import HideLabels
+    from marginfold.protocols.label_curves import LabelCurve, label_share_curve
+    from marginfold.protocols.permutation import PermutationResult, graph_permutation_test
+    from marginfold.protocols.records import Record, RecordStore
+    from marginfold.protocols.statistics import Interval, Wins, paired_interval, wins
 
 __all__ = [
     "HideLabels",
@@ -19,3 +23,29 @@ __all__ = [
     "paired_interval",
     "wins",
 ]
+
+_HOME = {
+    "HideLabels": "hidden_labels",
+    "Interval": "statistics",
+    "LabelCurve": "label_curves",
+    "PermutationResult": "permutation",
+    "Record": "records",
+    "RecordStore": "records",
+    "Wins": "statistics",
+    "graph_permutation_test": "permutation",
+    "label_share_curve": "label_curves",
+    "paired_interval": "statistics",
+    "wins": "statistics",
+}
+"""The module of each name: it is imported when the name is first used, so that processes which
+only run tasks start quickly."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'marginfold.protocols' has no attribute {name!r}")
+    return getattr(import_module(f"marginfold.protocols.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

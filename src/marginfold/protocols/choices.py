@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from marginfold.protocols.embeddings import EQUAL_DIGITS
 from marginfold.protocols.printed import Printed
 from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.results import Cell, mark
@@ -70,7 +71,9 @@ def best_by_seed(
         ]
         if means:
             sign = -1.0 if largest else 1.0
-            value, dimension, params = min(means, key=lambda m: (sign * m[0], m[1] or 0, str(m[2])))
+            value, dimension, params = min(
+                means, key=lambda m: (round(sign * m[0], EQUAL_DIGITS), m[1] or 0, str(m[2]))
+            )
             found.append(SeedValue(seed, value, params, dimension))
     return found
 

@@ -15,6 +15,9 @@ from marginfold.protocols.records import Result
 from marginfold.protocols.splits import folds
 from marginfold.rows import Array
 
+EQUAL_DIGITS = 12
+"""Errors that agree to so many decimals are equal: their means differ by rounding only."""
+
 
 @dataclass(frozen=True)
 class Embedding:
@@ -86,9 +89,13 @@ def best(curves: Sequence[dict[tuple[str, float | None], Array]], head: str) -> 
         depth = min(len(part) for part in parts)
         if depth:
             mean = np.mean([part[:depth] for part in parts], axis=0)
-            k = int(mean.argmin())
+            k = int(mean.round(EQUAL_DIGITS).argmin())
             choices.append(Choice(weight, k + 1, float(mean[k])))
-    return min(choices, key=lambda c: (c.error, c.dimension, c.weight or 0.0), default=None)
+    return min(
+        choices,
+        key=lambda c: (round(c.error, EQUAL_DIGITS), c.dimension, c.weight or 0.0),
+        default=None,
+    )
 
 
 def measure(

@@ -6,49 +6,21 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from marginfold.errors import InvalidInputError
+from marginfold.protocols.record_layout import LAYOUT, READ, SCHEMA, WRITTEN, as_json, plain, where
 from marginfold.protocols.tasks import Task
 from marginfold.protocols.versions import versions
 
 FILE_NAME = "records.sqlite"
 """The file in a run folder."""
 
-SCHEMA = 1
-"""Number of the layout below; stored as SQLite's user_version."""
-
 WAIT_SECONDS = 60.0
 """How long to wait for another process that writes."""
-
-LAYOUT = """
-CREATE TABLE IF NOT EXISTS environments (id INTEGER PRIMARY KEY, versions TEXT NOT NULL UNIQUE);
-CREATE TABLE IF NOT EXISTS records (
-    task TEXT NOT NULL,
-    part INTEGER NOT NULL,
-    study TEXT NOT NULL,
-    dataset TEXT NOT NULL,
-    method TEXT NOT NULL,
-    protocol TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    fold INTEGER NOT NULL,
-    options TEXT NOT NULL,
-    params TEXT NOT NULL,
-    dimension INTEGER,
-    metric TEXT NOT NULL,
-    value REAL,
-    seconds REAL NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('done', 'skipped', 'failed')),
-    reason TEXT NOT NULL,
-    environment INTEGER NOT NULL REFERENCES environments (id),
-    PRIMARY KEY (task, part)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS cells ON records (study, dataset, method, protocol, metric);
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,35 +120,51 @@ class RecordStore:
             )
         if not read_only:
             _make_folder(self.folder)
-        self._connection = self._open(read_only)
-        self._environment: int | None = None
+        with self._explained(), ExitStack() as stack:
+            self._connection = self._connect(read_only)
+            stack.callback(self._connection.close)
+            is_new = self._is_new()
+            if not read_only:
+                self._connection.execute("PRAGMA synchronous = FULL")
+                if is_new:
+                    self._connection.execute("PRAGMA journal_mode = WAL")
+                    self._connection.executescript(LAYOUT)
+            stack.pop_all()
 
-    def _open(self, read_only: bool) -> sqlite3.Connection:
+    def _connect(self, read_only: bool) -> sqlite3.Connection:
         mode = "ro" if read_only else "rwc"
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+        return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+
+    def _is_new(self) -> bool:
+        """Return whether the file is empty; refuse what is not ours before anything is changed."""
+        found = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if found > SCHEMA:
+            raise InvalidInputError(
+                f"{self.path} was written by a newer marginfold (layout {found}, this one "
+                f"knows {SCHEMA}); use that version or another folder."
+            )
+        tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
+        columns = {row[1] for row in self._connection.execute("PRAGMA table_info(records)")}
+        if tables and not set(WRITTEN) <= columns:
+            raise InvalidInputError(
+                f"{self.path} is a database of something else: {', '.join(sorted(tables))}; give "
+                "another folder."
+            )
+        return not tables
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite says of a file into an error that names it."""
         try:
-            found = connection.execute("PRAGMA user_version").fetchone()[0]
-            if found > SCHEMA:
-                raise InvalidInputError(
-                    f"{self.path} was written by a newer marginfold (layout {found}, this one "
-                    f"knows {SCHEMA}); use that version or another folder."
-                )
-            if not read_only:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.executescript(LAYOUT)
-                connection.execute(f"PRAGMA user_version = {SCHEMA}")
+            yield
+        except sqlite3.IntegrityError:
+            raise
         except sqlite3.DatabaseError as error:
-            connection.close()
             raise InvalidInputError(
                 f"{self.path} cannot be used as records ({error}); move it away or give another "
                 "folder."
             ) from error
-        except InvalidInputError:
-            connection.close()
-            raise
-        return connection
 
     def close(self) -> None:
         """Close the file."""
@@ -190,13 +178,15 @@ class RecordStore:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._connection
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
+        with self._explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
 
     def write(
         self,
@@ -208,31 +198,22 @@ class RecordStore:
     ) -> None:
         """Write all rows of a task at once, in place of what an earlier attempt left."""
         identity = (
-            task.study,
-            task.dataset,
-            task.method,
-            task.protocol,
-            task.seed,
-            task.fold,
-            _json(task.options),
+            *(task.key, task.study, task.dataset, task.method, task.protocol),
+            *(task.seed, task.fold, as_json(task.options)),
         )
         rows = [
-            (
-                *(task.key, part),
-                *identity,
-                *(_json(r.params), r.dimension, r.metric),
-                *(r.value, seconds, status, r.reason),
-            )
-            for part, r in enumerate(results)
+            (*identity, part, *as_row(result), seconds, status)
+            for part, result in enumerate(results)
         ]
         if not rows:
             raise ValueError(f"{task} has no result; a task without one says why by Skip")
-        marks = ", ".join("?" * (len(rows[0]) + 1))
+        marks = ", ".join("?" * len(WRITTEN))
         with self._transaction() as connection:
             environment = self._environment_id(connection)
             connection.execute("DELETE FROM records WHERE task = ?", (task.key,))
             connection.executemany(
-                f"INSERT INTO records VALUES ({marks})", [(*row, environment) for row in rows]
+                f"INSERT INTO records ({', '.join(WRITTEN)}) VALUES ({marks})",
+                [(*row, environment) for row in rows],
             )
 
     def _environment_id(self, connection: sqlite3.Connection) -> int:
@@ -244,31 +225,40 @@ class RecordStore:
 
     def finished(self) -> set[str]:
         """Return the keys of the tasks that need no further attempt: done or skipped."""
-        rows = self._connection.execute(
-            "SELECT DISTINCT task FROM records WHERE part = 0 AND status <> 'failed'"
-        )
-        return {key for (key,) in rows}
+        query = "SELECT DISTINCT task FROM records WHERE part = 0 AND status <> 'failed'"
+        with self._explained():
+            return {key for (key,) in self._connection.execute(query)}
 
     def read(self, **columns: Any) -> list[Record]:
         """Return the records whose columns have the given values, in a fixed order.
 
-        A list, tuple or set of values stands for any of them.
+        A list, a range or another collection of values stands for any of them.
         """
-        clause, values = _where(columns)
-        rows = self._connection.execute(
-            "SELECT study, dataset, method, protocol, seed, fold, options, params, dimension, "
-            "metric, value, seconds, status, reason, task, versions "
-            f"FROM records JOIN environments ON environment = id {clause} "
-            "ORDER BY study, dataset, method, protocol, seed, fold, task, part",
-            values,
-        )
+        order = "study, dataset, method, protocol, seed, fold, task, part"
+        rows = self._select(", ".join(READ), columns, f"ORDER BY {order}")
         return [_record(row) for row in rows]
 
     def count(self, **columns: Any) -> int:
         """Return the number of such records."""
-        clause, values = _where(columns)
-        query = f"SELECT COUNT(*) FROM records {clause}"
-        return int(self._connection.execute(query, values).fetchone()[0])
+        return int(self._select("COUNT(*)", columns)[0][0])
+
+    def _select(self, what: str, columns: Mapping[str, Any], order: str = "") -> list[Any]:
+        clause, values = where(columns)
+        query = f"SELECT {what} FROM records JOIN environments ON environment = id {clause} {order}"
+        with self._explained():
+            return self._connection.execute(query, values).fetchall()
+
+
+def as_row(result: Result) -> tuple[Any, ...]:
+    """Return what is stored of a result; refuse what a record cannot hold."""
+    row = (as_json(result.params), result.dimension, result.metric, result.value, result.reason)
+    stored = tuple(plain(value) for value in row)
+    for value in stored:
+        if isinstance(value, str):
+            value.encode()
+        elif not isinstance(value, int | float | None):
+            raise TypeError(f"a record holds text and numbers, not {value!r}")
+    return stored
 
 
 def _record(row: tuple[Any, ...]) -> Record:
@@ -283,18 +273,3 @@ def _make_folder(folder: Path) -> None:
         raise InvalidInputError(
             f"The run folder {folder} cannot be made ({error.strerror}); give another one."
         ) from error
-
-
-def _where(columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    terms, values = [], []
-    for name, value in columns.items():
-        if not name.isidentifier():
-            raise ValueError(f"{name!r} is no column of the records")
-        several = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
-        terms.append(f"{name} IN ({', '.join('?' * len(several))})")
-        values += [value.item() if isinstance(value, np.generic) else value for value in several]
-    return ("WHERE " + " AND ".join(terms) if terms else ""), values
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(dict(value), sort_keys=True, separators=(",", ":"))

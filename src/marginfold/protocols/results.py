@@ -99,7 +99,10 @@ class Table:
 
     def cell(self, row: str, column: str) -> Cell:
         """Return the cell in a place."""
-        return next(c for c in self.cells if (c.row, c.column) == (row, column))
+        for cell in self.cells:
+            if (cell.row, cell.column) == (row, column):
+                return cell
+        raise KeyError(f"Table {self.number} has no cell in row {row!r}, column {column!r}")
 
 
 @dataclass(frozen=True)

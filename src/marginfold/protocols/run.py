@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
+import signal
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -13,11 +18,11 @@ from dataclasses import dataclass
 from threadpoolctl import threadpool_limits
 
 from marginfold.errors import MarginfoldWarning
-from marginfold.protocols.records import RecordStore, Result
+from marginfold.protocols.records import RecordStore, Result, as_row
 from marginfold.protocols.tasks import Skip, Task
 
 ATTEMPTS = 3
-"""How often a task may take its process down (out of memory, killed) before it counts as failed."""
+"""How often the process of a task may die (killed, out of memory) until the task has failed."""
 
 WAITING_PER_PROCESS = 2
 """Tasks handed to the pool ahead of time, per process: a stop does not wait for more."""
@@ -83,9 +88,7 @@ def run_tasks(
 
 
 def _outcomes(tasks: Sequence[Task], n_jobs: int) -> Iterable[Outcome]:
-    if n_jobs == 1 or len(tasks) < 2:
-        return map(compute, tasks)
-    return _in_processes(tasks, n_jobs)
+    return map(compute, tasks) if n_jobs == 1 else _in_processes(tasks, n_jobs)
 
 
 def compute(task: Task) -> Outcome:
@@ -94,46 +97,91 @@ def compute(task: Task) -> Outcome:
     try:
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore", MarginfoldWarning)  # exhaustion is in the records
-            results, status = list(task.work(task)), "done"
+            results, status = _checked(task.work(task)), "done"
     except Skip as skip:
         results, status = [Result("none", None, reason=str(skip))], "skipped"
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
         results, status = [Result("none", None, reason=reason)], "failed"
     return Outcome(task, results, time.process_time() - start, status)
 
 
-def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterable[Outcome]:
-    """Yield outcomes as they come; a process that dies takes no other task with it."""
-    waiting = list(reversed(tasks))
-    deaths: dict[str, int] = {}
-    while waiting:
-        pool = ProcessPoolExecutor(n_jobs, mp_context=multiprocessing.get_context("spawn"))
-        running: dict[Future[Outcome], Task] = {}
+def _checked(results: Iterable[Result]) -> list[Result]:
+    """Return results that can be stored; what cannot is the fault of the task, not of the run."""
+    found = list(results)
+    if not found:
+        raise ValueError("the task returned no result; one without any says why by Skip")
+    for result in found:
+        as_row(result)
+    return found
+
+
+def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Outcome]:
+    """Yield outcomes as they come.
+
+    When a process dies, nobody knows which task took it down: those in flight are then computed
+    one at a time, each in a process of its own.
+    """
+    waiting, suspects = deque(tasks), deque[Task]()
+    while waiting or suspects:
+        if suspects:
+            yield _alone(suspects.popleft())
+        else:
+            yield from _together(waiting, suspects, n_jobs)
+
+
+def _together(waiting: deque[Task], suspects: deque[Task], n_jobs: int) -> Iterator[Outcome]:
+    """Compute what waits until all is done or a process dies, which makes suspects."""
+    running: dict[Future[Outcome], Task] = {}
+    with _pool(n_jobs) as pool:
         try:
             while waiting or running:
                 while waiting and len(running) < WAITING_PER_PROCESS * n_jobs:
-                    task = waiting.pop()
-                    running[pool.submit(compute, task)] = task
-                ready, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in ready:
+                    running[pool.submit(compute, waiting[0])] = waiting[0]
+                    waiting.popleft()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
                     outcome = future.result()
                     del running[future]
                     yield outcome
         except BrokenProcessPool:
-            yield from _after_death(list(running.values()), waiting, deaths)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for future, task in running.items():
+                if future.done() and future.exception() is None:
+                    yield future.result()
+                else:
+                    suspects.append(task)
 
 
-def _after_death(lost: list[Task], waiting: list[Task], deaths: dict[str, int]) -> list[Outcome]:
-    """Put lost tasks back; one that was lost too often has failed."""
-    failed = []
-    for task in lost:
-        deaths[task.key] = deaths.get(task.key, 0) + 1
-        if deaths[task.key] < ATTEMPTS:
-            waiting.append(task)
-        else:
-            reason = f"its process died {ATTEMPTS} times (killed, or out of memory)"
-            failed.append(Outcome(task, [Result("none", None, reason=reason)], 0.0, "failed"))
-    return failed
+def _alone(task: Task) -> Outcome:
+    """Compute a task whose process died again, in processes of its own."""
+    for _ in range(ATTEMPTS - 1):
+        with _pool(1) as pool, contextlib.suppress(BrokenProcessPool):
+            return pool.submit(compute, task).result()
+    reason = f"its process died {ATTEMPTS} times (killed, or out of memory)"
+    return Outcome(task, [Result("none", None, reason=reason)], 0.0, "failed")
+
+
+@contextlib.contextmanager
+def _pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Give fresh processes; whatever ends the block ends them too."""
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_obey_parent)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+
+
+def _obey_parent() -> None:
+    """Leave Ctrl-C to the parent, and end when the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -44,17 +44,20 @@ def split_scaled(
     if scaling not in SCALINGS:
         raise InvalidParameterError(f"scaling must be one of {list(SCALINGS)}; got {scaling!r}.")
     seen = X[train] if scaling == "train" else X
-    filled = np.where(np.isnan(X), _means(seen), X)
+    filled = np.where(np.isnan(X), _means(seen, within_range=scaling == "global"), X)
     seen = filled[train] if scaling == "train" else filled
     centre, half = _range(seen, scaling)
     scaled = (filled - centre) / half
     return scaled[train], scaled[test]
 
 
-def _means(seen: Array) -> Array:
-    """Return the mean of each feature, 0 for one without any value."""
+def _means(seen: Array, *, within_range: bool) -> Array:
+    """Return the mean of each feature; one without any value gets 0, or the mean of all values."""
     present = ~np.isnan(seen)
-    return np.asarray(np.where(present, seen, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1))
+    values = np.where(present, seen, 0.0)
+    nothing = values.sum() / max(present.sum(), 1) if within_range else 0.0
+    counts = present.sum(axis=0)
+    return np.asarray(np.where(counts > 0, values.sum(axis=0) / np.maximum(counts, 1), nothing))
 
 
 def _range(seen: Array, scaling: str) -> tuple[Array, Array]:
