@@ -207,13 +207,16 @@ def test_the_table_and_its_words(tmp_path, capsys):
     assert lines[4].startswith("Least error: ")
 
 
+COMPARISON = ("compare", "wine", "--methods", "lsva,lda", "--folds", "2", "--json")
+
+
 def running(folder, jobs):
     """Start a comparison of a few seconds in a group of processes of its own."""
     path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "marginfold.cli", "compare", "wine", "--methods", "lsva,lda"),
-            *("--folds", "2", "--run", str(folder), "--jobs", str(jobs), "--json"),
+            *(sys.executable, "-m", "marginfold.cli", *COMPARISON),
+            *("--run", str(folder), "--jobs", str(jobs)),
         ],
         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
@@ -223,12 +226,13 @@ def running(folder, jobs):
     )
 
 
-def wait_for_record(folder, process):
+def wait_for_tasks(n_tasks, folder, process):
     uri = f"{(folder / 'records.sqlite').as_uri()}?mode=ro"
     while process.poll() is None:
         try:
             with sqlite3.connect(uri, uri=True) as connection:
-                if connection.execute("SELECT COUNT(*) FROM records").fetchone()[0]:
+                query = "SELECT COUNT(DISTINCT task) FROM records"
+                if connection.execute(query).fetchone()[0] >= n_tasks:
                     return
         except sqlite3.Error:
             pass
@@ -244,11 +248,11 @@ def evidence(folder):
         ).fetchall()
 
 
-def test_an_interrupted_comparison_goes_on_to_the_same_records(tmp_path):
-    """Stopped at two processes, finished at one, and the same as undisturbed at two."""
+def test_an_interrupted_comparison_goes_on_to_the_same_records(tmp_path, capsys):
+    """Begun by two processes and finished by one, it is as if undisturbed in this one."""
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
     process = running(stopped, 2)
-    wait_for_record(stopped, process)
+    wait_for_tasks(4, stopped, process)  # of ten
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=100)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
@@ -256,8 +260,10 @@ def test_an_interrupted_comparison_goes_on_to_the_same_records(tmp_path):
     out, err = running(stopped, 1).communicate(timeout=100)
     assert err == ""  # no bar without a terminal
     resumed = strict(out)
-    assert resumed["tasks"]["found"] > 0
-    undisturbed = strict(running(whole, 2).communicate(timeout=100)[0])
+    assert resumed["tasks"]["found"] >= 4
+    arguments = [*COMPARISON, "--run", str(whole), "--jobs", "1"]
+    assert main(arguments) == 0
+    undisturbed = strict(capsys.readouterr().out)
     assert undisturbed["tasks"]["found"] == 0
     assert evidence(stopped) == evidence(whole)
     assert resumed["recommendation"] == undisturbed["recommendation"]
