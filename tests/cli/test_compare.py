@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import pty
+import re
 import signal
 import sqlite3
 import subprocess
@@ -290,3 +292,25 @@ def test_a_terminal_gets_a_bar_without_colours(command):
     assert "3/3" in bar
     assert "\x1b[3" not in bar  # the sequences of colours
     assert b"\x1b" not in result.stdout
+
+
+def test_the_queries_of_a_report_find_the_records_of_its_numbers(tmp_path, capsys):
+    """Records of another content, and of more repeats, lie in the same folder."""
+    path, page = tmp_path / "p.csv", tmp_path / "r.html"
+    arguments = ("-t", "kind", "--methods", "lda", "--run", tmp_path / "run")
+    people().to_csv(path, index=False)
+    compare(tmp_path, capsys, path, *arguments, "--repeats", "2")
+    people(48).to_csv(path, index=False)
+    compare(tmp_path, capsys, path, *arguments, "--repeats", "2")
+    said = compare(tmp_path, capsys, path, *arguments, "--report", page)
+    query = next(
+        line
+        for line in html.unescape(page.read_text(encoding="utf-8")).splitlines()
+        if "SELECT" in line and "'LDA'" in line and "metric = 'error'" in line
+    )
+    query = re.sub(r"<[^>]+>", "", query[query.index("SELECT") :])
+    with sqlite3.connect(tmp_path / "run" / "records.sqlite") as connection:
+        rows = connection.execute(query).fetchall()
+    assert len(rows) == 2
+    values = [row[5] for row in rows]
+    assert errors_of(said)["LDA"] == pytest.approx(100 * np.mean(values))

@@ -58,9 +58,10 @@ def comparison_report(
 
 
 def _grid(methods: Sequence[Row], comparison: Comparison, rows: Rows) -> Grid:
+    over = "repeats" if comparison.n_repeats > 1 else "folds"
     columns = [
         Column("method", numeric=False),
-        Column("error %", help="mean over all folds ± standard deviation over repeats"),
+        Column("error %", help=f"mean over all folds ± standard deviation over {over}"),
         Column("behind", help="points behind the best, with its 95 % interval"),
         Column("dimension", help="median of those chosen"),
         Column("seconds", help="CPU time of one fold with all its choices"),
@@ -74,6 +75,7 @@ def _grid(methods: Sequence[Row], comparison: Comparison, rows: Rows) -> Grid:
             "method": row.method,
             "protocol": comparison.protocol,
             "metric": "error",
+            "seed": list(range(comparison.n_repeats)),
             "options": {"data": rows.hash, "folds": comparison.n_folds},
         }
         shown.append([Entry(row.method), *_numbers(row, source), Entry(row.words)])
