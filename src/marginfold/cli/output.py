@@ -24,10 +24,13 @@ def show_rows(rows: Iterable[tuple[str, str]]) -> None:
 
 
 def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table with right-aligned columns."""
-    widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
-    for row in [names, *rows]:
-        typer.echo("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)))
+    """Print a table: names in the first column, numbers aligned to the right in the others."""
+    first, *widths = (
+        max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)
+    )
+    for name, *cells in [names, *rows]:
+        numbers = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+        typer.echo("  ".join([name.ljust(first), *numbers]).rstrip())
 
 
 def show_notes(notes: Iterable[str]) -> None:

@@ -79,17 +79,20 @@ def best_by_seed(
 
 
 def mean_by_seed(records: Iterable[Record]) -> list[SeedValue]:
-    """Return the mean over folds of each seed: parameters were chosen inside the training rows."""
-    values: dict[int, list[Record]] = defaultdict(list)
+    """Return the mean over folds of each seed: parameters were chosen inside the training rows.
+
+    A seed with a fold that has no value has none either.
+    """
+    by_seed: dict[int, list[Record]] = defaultdict(list)
     for r in records:
-        if r.value is not None:
-            values[r.seed].append(r)
+        by_seed[r.seed].append(r)
     found = []
-    for seed, rows in sorted(values.items()):
-        dimensions = [r.dimension for r in rows if r.dimension is not None]
-        mean = float(np.mean([r.value for r in rows if r.value is not None]))
-        dimension = float(np.median(dimensions)) if dimensions else None
-        found.append(SeedValue(seed, mean, (), dimension))
+    for seed, rows in sorted(by_seed.items()):
+        values = [r.value for r in rows if r.value is not None]
+        if len(values) == len(rows):
+            dimensions = [r.dimension for r in rows if r.dimension is not None]
+            dimension = float(np.median(dimensions)) if dimensions else None
+            found.append(SeedValue(seed, float(np.mean(values)), (), dimension))
     return found
 
 

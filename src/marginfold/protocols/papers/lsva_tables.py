@@ -53,6 +53,9 @@ ERRATA = {
     "IV": ("E1", "E2", "E3", "E8", "E9"),
 }
 
+STANDARD_ERRORS = 2.0
+"""A mean difference within so many standard errors is none."""
+
 COMPARISONS = (
     ("LLSVA", "paper", methods.PERMUTED, "paper"),
     ("LLSVA", "paper", "MMDA", "paper"),
@@ -122,7 +125,7 @@ def _protocol(kernel: bool, scale: Scale) -> str:
     if kernel:
         return text + (
             f"rbf kernel with gamma = 1/d; at most {scale.n_kernel_components} components of "
-            "KLSVA and KMMDA, solved by libsvm with its tolerance 1e-3."
+            "KLSVA and KMMDA, solved by libsvm."
         )
     return text + (
         "Columns 'nested': scaled on the training rows, weight and dimension chosen by 3 folds "
@@ -148,12 +151,25 @@ def _differences(evidence: Evidence, scale: Scale) -> Table:
         "Differences of errors over the data sets, in points (negative: the first is better)",
         "points",
         cells,
-        "Each data set counts once, by its mean over seeds; the interval is of the mean over data "
-        "sets (t), p is that of the sign test.",
-        "Chosen on the test folds, LLSVA gains over MMDA because it has a weight to choose; with "
-        "the nodes of its graph permuted it does as well.",
+        "Each data set counts once, by its mean over seeds; ± is the standard error of the mean "
+        "over data sets, p is that of the sign test.",
+        _about_the_graph(cells),
         ("E9",),
     )
+
+
+def _about_the_graph(cells: list[Cell]) -> str:
+    """Say what the control shows, if it was measured."""
+    control = next((c for c in cells if methods.PERMUTED in c.row and c.column == "mean"), None)
+    if control is None or control.value is None or control.spread is None:
+        return ""
+    if abs(control.value) <= STANDARD_ERRORS * control.spread:
+        return (
+            "With the nodes of its graph permuted LLSVA does as well (the mean difference is "
+            "within two standard errors): which rows are neighbors means nothing here."
+        )
+    verb = "better" if control.value < 0 else "worse"
+    return f"LLSVA is {verb} than with the nodes of its graph permuted, by two standard errors."
 
 
 def _values(evidence: Evidence, dataset: str, method: str, protocol: str) -> Mapping[int, float]:
