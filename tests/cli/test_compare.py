@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.bad_tables import BAD_TABLES, HEADER, ROWS, people
 
 from marginfold.cli import main
 
@@ -27,51 +28,11 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 SHORT = ("--folds", "2", "--repeats", "1", "--jobs", "1")
 
-HEADER = b"size,hue,kind\n"
-ROWS = b"1.5,red,a\n2.5,blue,b\n3.5,red,a\n0.5,blue,b\n1.0,red,a\n2.0,blue,b\n" * 3
-
 ODD_LABELS = ('a, "b"', "<script>alert(1)</script>", "čáp $x_1$ & co")
 
 
-def people(n=45):
-    """A table with everything tables have: words, gaps, truth values, labels that are odd words."""
-    rng = np.random.default_rng(1)
-    kind = np.arange(n) % 3
-    table = pd.DataFrame(
-        {
-            "height": rng.standard_normal(n) + 3 * (kind == 1),
-            "age": rng.standard_normal(n) - 3 * (kind == 2),
-            "town": rng.choice(["Ulm", "Bern"], n),
-            "member": rng.random(n) < 0.5,
-            "kind": np.array(ODD_LABELS)[kind],
-        }
-    )
-    table.loc[3, "height"] = None
-    table.loc[7, "town"] = None
-    return table
-
-
 BAD_INPUT = {
-    "missing file": (None, (), "there is no file t.csv"),
-    "unknown column": (HEADER + ROWS, ("--target", "knd"), "Did you mean 'kind'?"),
-    "one class": (HEADER + b"1.5,red,a\n2.5,blue,a\n" * 9, (), "only one class (a)"),
-    "only unique values": (
-        HEADER + b"".join(b"%d.5,red,k%d\n" % (k, k) for k in range(20)),
-        (),
-        "20 different values in 20 rows",
-    ),
-    "empty file": (b"", (), "t.csv is empty"),
-    "five rows": (HEADER + ROWS[:50], (), "only 5 rows; at least 10 are needed"),
-    "mixed types": (HEADER + ROWS + b"tall,red,a\n", (), "18 numbers and 1 words"),
-    "column of text": (
-        b"note,"
-        + HEADER
-        + b"".join(b"note %d,%d.5,red,%c\n" % (k, k, 97 + k % 2) for k in range(40)),
-        (),
-        "column 'note' is free text",
-    ),
-    "duplicated names": (b"size,size,kind\n" + b"1,2,a\n2,1,b\n" * 9, (), "column 'size'"),
-    "not UTF-8": (HEADER + ROWS + "1.5,roß,a\n".encode("latin1"), (), "byte 0xdf"),
+    **BAD_TABLES,
     "a rare class": (HEADER + b"1.5,red,a\n" * 9 + b"2.5,blue,b\n" * 2, (), "second largest class"),
     "unknown method": (HEADER + ROWS, ("--methods", "lda,lsav"), "Unknown methods: 'lsav'"),
     "no method": (HEADER + ROWS, ("--methods", ""), "Unknown methods: ''"),
@@ -130,7 +91,7 @@ def strict(text):
 
 
 def test_a_tidy_table_gets_an_answer_and_a_report(command):
-    people().to_csv(command.folder / "p.csv", index=False)
+    people(45, ODD_LABELS).to_csv(command.folder / "p.csv", index=False)
     result = command(
         *("compare", "p.csv", "-t", "kind", "--methods", "lda,lsva,gepsvc,largest class"),
         *(*SHORT, "--report", "r.html", "--json"),
@@ -169,8 +130,8 @@ def errors_of(said):
 
 def test_parquet_says_what_csv_says(tmp_path, capsys):
     pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
-    people().to_csv(tmp_path / "p.csv", index=False)
-    people().to_parquet(tmp_path / "p.parquet")
+    people(45, ODD_LABELS).to_csv(tmp_path / "p.csv", index=False)
+    people(45, ODD_LABELS).to_parquet(tmp_path / "p.parquet")
     first, second = (
         compare(tmp_path, capsys, tmp_path / name, "-t", "kind", "--methods", "lda")
         for name in ("p.csv", "p.parquet")
@@ -179,7 +140,7 @@ def test_parquet_says_what_csv_says(tmp_path, capsys):
 
 
 def test_a_changed_file_or_column_kind_is_not_answered_by_old_records(tmp_path, capsys):
-    table = people().assign(code=np.arange(45) % 5)
+    table = people(45, ODD_LABELS).assign(code=np.arange(45) % 5)
     path = tmp_path / "p.csv"
     arguments = (path, "-t", "kind", "--methods", "lda", "--run", tmp_path / "run")
 
@@ -198,7 +159,9 @@ def test_a_changed_file_or_column_kind_is_not_answered_by_old_records(tmp_path, 
 
 
 def test_the_table_and_its_words(tmp_path, capsys):
-    people().assign(kind=np.arange(45) % 3 * 10).to_csv(tmp_path / "p.csv", index=False)
+    people(45, ODD_LABELS).assign(kind=np.arange(45) % 3 * 10).to_csv(
+        tmp_path / "p.csv", index=False
+    )
     arguments = [str(tmp_path / "p.csv"), "-t", "kind", "--methods", "lda,all features"]
     assert main(["compare", *arguments, *SHORT]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -298,9 +261,9 @@ def test_the_queries_of_a_report_find_the_records_of_its_numbers(tmp_path, capsy
     """Records of another content, and of more repeats, lie in the same folder."""
     path, page = tmp_path / "p.csv", tmp_path / "r.html"
     arguments = ("-t", "kind", "--methods", "lda", "--run", tmp_path / "run")
-    people().to_csv(path, index=False)
+    people(45, ODD_LABELS).to_csv(path, index=False)
     compare(tmp_path, capsys, path, *arguments, "--repeats", "2")
-    people(48).to_csv(path, index=False)
+    people(48, ODD_LABELS).to_csv(path, index=False)
     compare(tmp_path, capsys, path, *arguments, "--repeats", "2")
     said = compare(tmp_path, capsys, path, *arguments, "--report", page)
     query = next(

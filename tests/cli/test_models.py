@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from cli.bad_tables import BAD_TABLES, HEADER, ROWS, people
 from sklearn.base import is_classifier
 
 import marginfold
@@ -23,49 +24,11 @@ from marginfold.tables import read_table
 pd = pytest.importorskip("pandas", reason="the command line needs the extra cli")
 pytest.importorskip("skops", reason="the command line needs the extra cli")
 
-HEADER = b"size,hue,kind\n"
-ROWS = b"1.5,red,a\n2.5,blue,b\n3.5,red,a\n0.5,blue,b\n1.0,red,a\n2.0,blue,b\n" * 3
 
-
-def people(n=60):
-    """A table with everything tables have: words, gaps, truth values, labels that are words."""
-    rng = np.random.default_rng(1)
-    kind = np.array(["nurse", "čáp", "smith"])[np.arange(n) % 3]
-    table = pd.DataFrame(
-        {
-            "height": rng.standard_normal(n) + 3 * (kind == "čáp"),
-            "age": rng.standard_normal(n) - 3 * (kind == "smith"),
-            "town": rng.choice(["Ulm", "Bern"], n),
-            "member": rng.random(n) < 0.5,
-            "kind": kind,
-        }
-    )
-    table.loc[3, "height"] = None
-    table.loc[7, "town"] = None
-    return table
-
+JOBS = ("nurse", "čáp", "smith")
 
 BAD_INPUT = {
-    "missing file": (None, (), "there is no file t.csv"),
-    "unknown column": (HEADER + ROWS, ("--target", "knd"), "Did you mean 'kind'?"),
-    "one class": (HEADER + b"1.5,red,a\n2.5,blue,a\n" * 9, (), "only one class (a)"),
-    "only unique values": (
-        HEADER + b"".join(b"%d.5,red,k%d\n" % (k, k) for k in range(20)),
-        (),
-        "20 different values in 20 rows",
-    ),
-    "empty file": (b"", (), "t.csv is empty"),
-    "five rows": (HEADER + ROWS[:50], (), "only 5 rows; at least 10 are needed"),
-    "mixed types": (HEADER + ROWS + b"tall,red,a\n", (), "18 numbers and 1 words"),
-    "column of text": (
-        b"note,"
-        + HEADER
-        + b"".join(b"note %d,%d.5,red,%c\n" % (k, k, 97 + k % 2) for k in range(40)),
-        (),
-        "column 'note' is free text",
-    ),
-    "duplicated names": (b"size,size,kind\n" + b"1,2,a\n2,1,b\n" * 9, (), "column 'size'"),
-    "not UTF-8": (HEADER + ROWS + "1.5,roß,a\n".encode("latin1"), (), "byte 0xdf"),
+    **BAD_TABLES,
     "unknown method": (HEADER + ROWS, ("--method", "lsav"), "Did you mean lsva?"),
     "existing model": (HEADER + ROWS, ("--save", "t.csv"), "exists"),
     "no folder": (HEADER + ROWS, ("--save", "no/where.skops"), "there is no folder"),
@@ -118,7 +81,7 @@ def test_bad_options_are_refused_like_bad_input(arguments, message, tmp_path, ca
 
 def test_from_a_table_to_a_model_and_back(command):
     """Three real commands give what the library gives."""
-    table = people()
+    table = people(60, JOBS)
     table.to_csv(command.folder / "people.csv", index=False)
     fitted = command("fit", "people.csv", "--target", "kind", "--save", "m.skops", "--json")
     assert (fitted.returncode, fitted.stderr) == (0, "")
@@ -141,7 +104,7 @@ def test_from_a_table_to_a_model_and_back(command):
 
 
 def test_predictions_are_the_labels_as_they_were(tmp_path, capsys):
-    table = people()
+    table = people(60, JOBS)
     table.to_csv(tmp_path / "p.csv", index=False)
     code, out, err = run(
         tmp_path, capsys, "fit", "p.csv", "-t", "kind", "-m", "gesvc", "--save", "m.skops"
@@ -191,7 +154,7 @@ def test_the_cross_validated_error_is_that_of_scikit_learn(tmp_path, capsys):
 
 @pytest.fixture
 def models(tmp_path, capsys):
-    people().to_csv(tmp_path / "p.csv", index=False)
+    people(60, JOBS).to_csv(tmp_path / "p.csv", index=False)
     for method in ("mmda", "gesvc"):
         assert (
             run(
@@ -228,7 +191,7 @@ def test_what_a_model_cannot_do_is_said_with_what_it_can(models, capsys):
 
 
 def test_missing_and_extra_columns_are_named(models, capsys):
-    table = people()
+    table = people(60, JOBS)
     table.drop(columns=["town", "age"]).to_csv(models / "less.csv", index=False)
     code, out, err = run(models, capsys, "transform", "mmda.skops", "less.csv")
     assert (code, out) == (2, "")
@@ -248,7 +211,7 @@ def test_a_bare_estimator_is_no_model_of_tables(tmp_path, capsys):
 
 
 def test_columns_can_be_left_out_or_taken_as_categories(tmp_path, capsys):
-    table = people().assign(note=[f"n{k}" for k in range(60)], code=[1, 2, 3] * 20)
+    table = people(60, JOBS).assign(note=[f"n{k}" for k in range(60)], code=[1, 2, 3] * 20)
     table.to_csv(tmp_path / "p.csv", index=False)
     arguments = ("fit", "p.csv", "-t", "kind", "--json")
     assert run(tmp_path, capsys, *arguments)[0] == 2
