@@ -39,6 +39,7 @@ PUBLIC = [
     "LocallyLinearEmbedding",
     "MarginMap",
     "NeighborGraph",
+    "PermutedGraph",
     "PrecomputedGraph",
     "ReconstructionGraph",
     "TotalGraph",

@@ -155,3 +155,12 @@ def test_splice_codes_the_letters_of_a_copy_from_elsewhere():
     data = load("splice")
     labels = np.array([row[-1] for row in rows])
     assert unordered_fingerprint(X, labels) == unordered_fingerprint(data.X, data.y)
+
+
+def test_the_terms_of_every_bundled_set_are_shipped_with_it():
+    text = files("marginfold.datasets").joinpath("bundled", "LICENSES.md").read_text("utf-8")
+    for entry in catalogue().values():
+        if entry.where == "bundled":
+            line = next(row for row in text.splitlines() if row.startswith(f"| {entry.name} |"))
+            for part in (entry.title, entry.citation, entry.license, entry.source):
+                assert part in line

@@ -1,0 +1,129 @@
+"""A table of a paper beside ours, in words: the parts that pages and Markdown have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from marginfold.protocols.results import AGREES, DIFFERS, NEAR, Cell, Table
+
+NOTHING = "–"
+"""Where there is no number."""
+
+LEGEND = (
+    "Each cell shows our mean ± its {spread} (and the median dimension), then what the paper "
+    "prints. "
+)
+"""How to read a cell; the rule of the marks follows."""
+
+SEEDS = "standard deviation over seeds"
+"""What stands behind ± unless a table says otherwise."""
+
+TWO_DECIMALS = re.compile(r"%|\bpoints\b")
+"""Units of tables that are shown with two decimals."""
+
+NUMERAL = re.compile(r"(?:[IVXLC]+|[0-9]+[a-z]?)\b")
+"""How the number of a table begins that the paper has; others are ours and have names."""
+
+
+class ShownTable:
+    """The rows, columns, counts and notes of a table.
+
+    Parameters
+    ----------
+    table : Table
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.rows = list(dict.fromkeys(cell.row for cell in table.cells))
+        self.columns = list(dict.fromkeys(cell.column for cell in table.cells))
+        self._cells = {(cell.row, cell.column): cell for cell in table.cells}
+
+    @property
+    def title(self) -> str:
+        """The number and the title of the table, and its unit."""
+        number = self.table.number
+        name = f"Table {number}" if NUMERAL.match(number) else number[:1].upper() + number[1:]
+        return f"{name}: {self.table.title} ({self.table.unit})"
+
+    @property
+    def compared(self) -> bool:
+        """Whether any cell has a mark."""
+        return any(self.table.counts().values())
+
+    def cell(self, row: str, column: str) -> Cell:
+        """Return the cell in a place; an empty one if the table has none there."""
+        return self._cells.get((row, column), Cell(row, column))
+
+    @cached_property
+    def notes(self) -> Mapping[str, int]:
+        """The notes of the cells, numbered from 1; equal ones have one number."""
+        texts = dict.fromkeys(cell.note for cell in self.table.cells if cell.note)
+        return {text: number for number, text in enumerate(texts, start=1)}
+
+    def note(self, cell: Cell) -> str:
+        """Return the number of a cell's note; nothing if it has none."""
+        return str(self.notes[cell.note]) if cell.note else ""
+
+    def ours(self, cell: Cell) -> str:
+        """Return our number as it is shown."""
+        return self._number(cell, cell.value, cell.spread, cell.dimension) or NOTHING
+
+    def printed(self, cell: Cell) -> str:
+        """Return the printed number as it is shown; nothing if there is none."""
+        return self._number(cell, cell.printed, cell.printed_spread, cell.printed_dimension)
+
+    def details(self, cell: Cell) -> str:
+        """Return in words what a cell holds."""
+        printed = self.printed(cell)
+        seeds = "one seed, so no spread" if cell.n_seeds == 1 else f"mean of {cell.n_seeds} seeds"
+        parts = [
+            f"ours {self.ours(cell)}",
+            seeds if cell.n_seeds else "",
+            f"printed {printed}" if printed else "",
+            *(cell.mark, cell.note),
+        ]
+        return "; ".join(filter(None, parts))
+
+    def counts(self, column: str) -> str:
+        """Return how many cells of a column agree, are near and differ; nothing if none could."""
+        numbers = self.table.counts(column)
+        return " / ".join(str(n) for n in numbers.values()) if any(numbers.values()) else ""
+
+    def _number(
+        self, cell: Cell, value: float | None, spread: float | None, dimension: float | None
+    ) -> str:
+        if value is None:
+            return ""
+        form = ".2f" if TWO_DECIMALS.search(cell.unit or self.table.unit) else ".3g"
+        text = f"{value:{form}}" + (f" ± {spread:{form}}" if spread is not None else "")
+        return text + (f" ({dimension:g})" if dimension is not None else "")
+
+    @property
+    def legend(self) -> str:
+        """How to read a cell."""
+        return LEGEND.format(spread=self.table.spread_is)
+
+
+def agreement(tables: Sequence[Table]) -> str:
+    """Return in one sentence how many cells agree.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.results import Cell, Table
+    >>> from marginfold.reports.shown_table import agreement
+    >>> cells = [Cell("wine", "LDA", 1.0, printed=1.1, mark="agrees"), Cell("wine", "PCA", 5.0)]
+    >>> agreement([Table("lsva", "I", "", "error %", cells, "")])
+    'Of 1 compared cell 1 agrees, 0 are near and 0 differ.'
+    """
+    counts = [table.counts() for table in tables]
+    agree, near, differ = (sum(c[mark] for c in counts) for mark in (AGREES, NEAR, DIFFERS))
+    n_cells = agree + near + differ
+    if not n_cells:
+        return "No cell has a mark."
+    return (
+        f"Of {n_cells} compared cell{'s' * (n_cells != 1)} {agree} agree{'s' * (agree == 1)}, "
+        f"{near} {'is' if near == 1 else 'are'} near and {differ} differ{'s' * (differ == 1)}."
+    )
