@@ -15,7 +15,7 @@ from marginfold.protocols.records import RecordStore
 from marginfold.protocols.results import RULE
 from marginfold.protocols.scales import scale_named
 from marginfold.reports import markdown
-from marginfold.reports.comparison import agreement
+from marginfold.reports.shown_table import agreement
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
 
@@ -41,7 +41,7 @@ def main() -> None:
             tables = study(name).tables(store, scale)
             if tables:
                 parts.append(f"## {title}\n\n{agreement(tables)}\n\n{markdown(tables)}")
-        versions = sorted({r.versions for r in store.read(part=0)})
+        versions = store.versions()
     parts.append(f"Computed with {'; '.join(versions)}, scale {scale.name!r}.")
     PAGE.write_text("\n".join(part.strip() + "\n" for part in parts), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")

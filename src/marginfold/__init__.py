@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from marginfold.graphs import (
         BetweenClassGraph,
         NeighborGraph,
+        PermutedGraph,
         PrecomputedGraph,
         ReconstructionGraph,
         TotalGraph,
@@ -57,6 +58,7 @@ __all__ = [
     "LocallyLinearEmbedding",
     "MarginMap",
     "NeighborGraph",
+    "PermutedGraph",
     "PrecomputedGraph",
     "ReconstructionGraph",
     "TotalGraph",
@@ -91,6 +93,7 @@ _HOME = {
     "LocallyLinearEmbedding": "estimators.locally_linear",
     "MarginMap": "estimators.margin_map",
     "NeighborGraph": "graphs",
+    "PermutedGraph": "graphs",
     "PrecomputedGraph": "graphs",
     "ReconstructionGraph": "graphs",
     "TotalGraph": "graphs",
@@ -104,7 +107,10 @@ _HOME = {
 line answers without waiting for scikit-learn."""
 
 
-_MODULES = ("datasets", "errors", "graphs", "protocols")
+_MODULES = (
+    *("datasets", "errors", "estimators", "feature_maps", "graphs", "models"),
+    *("plotting", "protocols", "reports", "solvers", "tables"),
+)
 """Modules that `import marginfold` gives as attributes."""
 
 

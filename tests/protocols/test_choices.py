@@ -191,8 +191,9 @@ def test_a_cell_names_the_records_it_rests_on():
     assert cell("wine", "x", records, seeds(0.1), n_rows=178).source == {
         "study": "demo",
         "dataset": "wine",
-        "method": "1-NN|LSVA",
+        "method": ["1-NN", "LSVA"],
         "protocol": "plain",
+        "metric": "error",
         "records": 4,
     }
 

@@ -143,7 +143,7 @@ def test_a_clear_winner(two_classes, store):
     verdict, words = verdict_of(two_classes, store, errors)
     assert (verdict.best, list(verdict.as_good)) == ("LDA", [])
     assert "Least error: LDA (linear discriminants), 10.0 %" in words
-    assert "Every other method measured is worse" in words
+    assert "Each of the 2 others is worse by its own 95 % interval" in words
     assert "least of 3 errors is flattered" in words
     assert [row.method for row in verdict.rows] == ["LDA", "MMDA", "PCA"]
     assert verdict.rows[0].behind is None
@@ -171,8 +171,8 @@ def test_of_equal_errors_the_plainest_is_best(two_classes, store):
 @pytest.mark.parametrize(
     ("graph", "permuted", "said"),
     [
-        (0.1, 0.3, "The neighbor graph helps LSVA: error minus that with a permuted graph -20.0"),
-        (0.3, 0.1, "The neighbor graph hurts LSVA: error minus that with a permuted graph +20.0"),
+        (0.1, 0.3, "The neighbor graph helps LSVA: error minus that with permuted graphs -20.0"),
+        (0.3, 0.1, "The neighbor graph hurts LSVA: error minus that with permuted graphs +20.0"),
         (0.2, 0.2, "No evidence that the neighborhoods matter"),
     ],
 )

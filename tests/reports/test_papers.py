@@ -9,7 +9,7 @@ from reports.pages import read_page
 
 from marginfold.protocols.results import RULE, Cell, Figure, Panel, Series, Table
 from marginfold.reports import Link, Report, markdown, paper_section, render
-from marginfold.reports.comparison import agreement
+from marginfold.reports.shown_table import agreement
 
 REASON = "the data set sonar | is not here"
 
@@ -60,7 +60,7 @@ def test_cells_hold_ours_and_printed_with_spread_and_dimension():
 def test_numbers_that_are_no_percentages_keep_their_digits():
     cells = [Cell("n", "a", 0.0012345, printed=12345.0)]
     entry = grid_of(table_of(unit="seconds", cells=cells)).rows[0][1]
-    assert (entry.text, entry.below) == ("0.001234", "printed 1.234e+04")
+    assert (entry.text, entry.below) == ("0.00123", "printed 1.23e+04")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_table_without_printed_numbers_is_not_counted():
     grid = grid_of(table_of(cells=[Cell("wine", "PCA", 1.0)]))
     assert grid.footer == []
     assert grid.legend == ""
-    assert grid.facts["Agreement"] == "No cell can be compared with a printed number."
+    assert grid.facts["Agreement"] == "No cell has a mark."
 
 
 def test_rule_protocol_remark_and_reasons_are_there():

@@ -60,10 +60,19 @@ def test_a_query_finds_what_the_store_finds(folder, columns):
     assert sorted(str((r["seed"], r["fold"], r["metric"], r["value"])) for r in found) == expected
 
 
-def test_values_joined_by_a_bar_stand_for_any_of_them(folder):
-    joined = asked(folder, {"dataset": "it's|wine", "protocol": "|paper"})
-    assert joined == asked(folder, {"dataset": ["wine", "it's"], "protocol": ["", "paper"]})
-    assert len(joined) == 2 * 3 * 3
+def test_a_bar_is_a_letter_like_others(folder):
+    assert asked(folder, {"dataset": "it's|wine"}) == []
+    assert len(asked(folder, {"dataset": ["wine", "it's"], "protocol": ["", "paper"]})) == 2 * 3 * 3
+
+
+def test_options_are_asked_for_as_a_whole(tmp_path):
+    grids = ({"grid": [0.1, 1.0], "folds": 5}, {"grid": [0.1], "folds": 5}, {})
+    with RecordStore(tmp_path) as store:
+        for options in grids:
+            task = Task("demo", "wine", "LDA", options=options, work=print)
+            store.write(task, [Result("error", 0.5)], seconds=0.0)
+    for options in grids:
+        assert len(asked(tmp_path, {"options": options})) == 1
 
 
 def test_entries_of_json_columns_can_be_asked_for(folder):

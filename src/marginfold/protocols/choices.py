@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,11 +11,12 @@ import numpy as np
 
 from marginfold.protocols.embeddings import EQUAL_DIGITS
 from marginfold.protocols.printed import Printed
+from marginfold.protocols.record_layout import as_json
 from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.results import Cell, mark
 from marginfold.protocols.tasks import Task
 
-NOT_COMPUTED = "not computed"
+NOT_COMPUTED = "not computed, or not on all folds"
 """The note of a cell without any record."""
 
 PERCENT = 100.0
@@ -36,15 +37,27 @@ class Evidence:
     """The records of planned tasks: what was left by other plans in the same folder is not read."""
 
     def __init__(self, store: RecordStore, tasks: Iterable[Task]) -> None:
-        planned = list(tasks)
+        planned = list({task.key: task for task in tasks}.values())
         self._store = store
         self._keys = {task.key for task in planned}
+        self._sizes = Counter(_seed_of(task) for task in planned)
         self._studies = sorted({task.study for task in planned})
 
     def records(self, **columns: Any) -> list[Record]:
-        """Return the planned records with these columns."""
+        """Return the planned records with these columns, of seeds whose folds are all there."""
         found = self._store.read(**({"study": self._studies} | columns))
-        return [record for record in found if record.task in self._keys]
+        kept = [record for record in found if record.task in self._keys]
+        there: dict[Any, set[str]] = defaultdict(set)
+        for record in kept:
+            there[_seed_of(record)].add(record.task)
+        whole = {seed for seed, keys in there.items() if len(keys) == self._sizes[seed]}
+        return [record for record in kept if _seed_of(record) in whole]
+
+
+def _seed_of(one: Task | Record) -> tuple[Any, ...]:
+    """Return what the folds of one seed have in common."""
+    identity = (one.study, one.dataset, one.method, one.protocol, one.seed)
+    return (*identity, as_json(one.options))
 
 
 def best_by_seed(
@@ -105,6 +118,7 @@ def cell(
     n_rows: int,
     printed: Printed | None = None,
     accuracy: bool = False,
+    counted: bool = True,
 ) -> Cell:
     """Return the cell of a table in percent, with its mark.
 
@@ -120,6 +134,8 @@ def cell(
     printed : Printed, optional
     accuracy : bool, default=False
         Whether the table shows 100 minus the error.
+    counted : bool, default=True
+        False for a variant of what is printed.
     """
     empty = Cell(
         row,
@@ -129,6 +145,7 @@ def cell(
         printed_dimension=printed.dimension if printed else None,
         note=_why_not(records),
         source=_source(records),
+        counted=counted,
     )
     if not values:
         return empty
@@ -150,13 +167,19 @@ def _source(records: Sequence[Record]) -> dict[str, Any]:
     """Return the columns that select these records, and how many they are."""
     if not records:
         return {}
-    names = ("study", "dataset", "method", "protocol")
-    source: dict[str, Any] = {
-        name: "|".join(sorted({str(getattr(r, name)) for r in records})) for name in names
-    }
-    options = records[0].options
-    if options and all(r.options == options for r in records):
-        source["options"] = options
+    source: dict[str, Any] = {}
+    for name in ("study", "dataset", "method", "protocol"):
+        values = sorted({str(getattr(r, name)) for r in records})
+        source[name] = values[0] if len(values) == 1 else values
+    first = records[0]
+    if first.options and all(r.options == first.options for r in records):
+        source["options"] = first.options
+    if all(r.metric == first.metric for r in records):
+        source["metric"] = first.metric
+    if "head" in first.params and all(
+        r.params.get("head") == first.params["head"] for r in records
+    ):
+        source["params"] = {"head": first.params["head"]}
     return source | {"records": len(records)}
 
 

@@ -166,7 +166,10 @@ def _sentences(
     if as_good:
         said += _about_the_others(best, as_good, by_name)
     elif len(candidates) > 1:
-        said.append("Every other method measured is worse (95 % interval of the difference).")
+        said.append(
+            f"Each of the {len(candidates) - 1} others is worse by its own 95 % interval (not "
+            "corrected for their number)."
+        )
     said += _about_guessing(best, complete, comparison)
     said += _about_the_graph(complete, comparison)
     if comparison.protocol == "paper":
@@ -221,10 +224,10 @@ def _about_the_graph(complete: dict[str, Array], comparison: Comparison) -> list
     gap = _interval(PERCENT * (complete[CONTROL[0]] - complete[CONTROL[1]]), comparison)
     numbers = _numbers(gap)
     if gap.high < 0:
-        return [f"The neighbor graph helps LSVA: error minus that with a permuted graph {numbers}."]
+        return [f"The neighbor graph helps LSVA: error minus that with permuted graphs {numbers}."]
     if gap.low > 0:
-        return [f"The neighbor graph hurts LSVA: error minus that with a permuted graph {numbers}."]
+        return [f"The neighbor graph hurts LSVA: error minus that with permuted graphs {numbers}."]
     return [
         "No evidence that the neighborhoods matter: LSVA's error minus that with the graph on "
-        f"permuted rows is {numbers}."
+        f"permuted rows (another permutation in each fold) is {numbers}."
     ]

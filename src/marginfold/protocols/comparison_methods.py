@@ -55,11 +55,12 @@ NCA_STEPS = 50
 
 @dataclass(frozen=True)
 class Size:
-    """What decides whether a method is suitable: training rows, columns, classes."""
+    """What methods are made for: training rows, columns, classes, and a number for draws."""
 
     n_rows: int
     n_columns: int
     n_classes: int
+    draw: int = 0
 
     @property
     def n_components(self) -> int:
@@ -136,7 +137,9 @@ METHODS: dict[str, Compared] = {
     ),
     PERMUTED_GRAPH: Compared(
         "control: the same with the graph on other rows",
-        _embedding(lambda s: LSVA(s.n_components, graph=PermutedGraph(NeighborGraph())), WEIGHTS),
+        _embedding(
+            lambda s: LSVA(s.n_components, graph=PermutedGraph(NeighborGraph(), s.draw)), WEIGHTS
+        ),
         control=True,
     ),
     "WSVDA": Compared(

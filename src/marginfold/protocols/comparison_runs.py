@@ -154,10 +154,15 @@ class Comparison:
         said = (*rows.columns.notes, *notes)
         return cls(source, tuple(names), left_out, protocol, usable, n_repeats, said)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of all tasks."""
+        data = self.source.read().hash
+        return {"data": data, "folds": self.n_folds, "inner_folds": INNER_FOLDS}
+
     def tasks(self) -> list[Task]:
         """Return one task for each method, repeat and fold, and one for each picture."""
-        rows = self.source.read()
-        options = {"data": rows.hash, "folds": self.n_folds, "inner_folds": INNER_FOLDS}
+        rows, options = self.source.read(), self.options
         work = partial(evaluate, source=self.source)
         tasks = [
             Task(STUDY, rows.name, method, self.protocol, seed, fold, options, work=work)
@@ -230,7 +235,11 @@ def _prepared(
     train, test = folds(rows.labels, task.options["folds"], task.seed)[task.fold]
     X, X_test = rows.encoded(train, test)
     y, y_test = rows.labels[train], rows.labels[test]
-    made = METHODS[task.method].make(Size(X.shape[0], X.shape[1], len(np.unique(y))))
+    made = METHODS[task.method].make(
+        Size(
+            X.shape[0], X.shape[1], len(np.unique(y)), task.seed * task.options["folds"] + task.fold
+        )
+    )
     return X, y, X_test, y_test, made
 
 

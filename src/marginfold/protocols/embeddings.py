@@ -110,11 +110,10 @@ def measure(
     curves = embedding.curves(X, y, X_test, y_test, heads)
     if not curves:
         return [Result("error", None, reason="no direction carries anything")]
-    full = 1 if embedding.nested else X.shape[1]
     return [
-        Result("error", float(error), _params(head, weight), dimension=k)
+        Result("error", float(error), _params(head, weight), k if embedding.nested else None)
         for (head, weight), errors in curves.items()
-        for k, error in enumerate(errors, start=full)
+        for k, error in enumerate(errors, start=1)
     ]
 
 
@@ -150,12 +149,12 @@ def measure_nested(
             continue
         k = min(choice.dimension, len(errors))
         params = _params(head, choice.weight)
-        first = 1 if embedding.nested else X.shape[1]
-        results.append(Result("error", float(errors[k - 1]), params, first + k - 1))
-        if with_curve:
+        chosen = k if embedding.nested else None
+        results.append(Result("error", float(errors[k - 1]), params, chosen))
+        if with_curve and embedding.nested:
             results += [
-                Result("error by dimension", float(error), params, first + j)
-                for j, error in enumerate(errors)
+                Result("error by dimension", float(error), params, j)
+                for j, error in enumerate(errors, start=1)
             ]
     return results
 

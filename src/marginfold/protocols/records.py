@@ -224,10 +224,16 @@ class RecordStore:
         return int(connection.execute(query, (versions(),)).fetchone()[0])
 
     def finished(self) -> set[str]:
-        """Return the keys of the tasks that need no further attempt: done or skipped."""
-        query = "SELECT DISTINCT task FROM records WHERE part = 0 AND status <> 'failed'"
+        """Return the keys of the tasks that are done; what was skipped may be possible by now."""
+        query = "SELECT DISTINCT task FROM records WHERE part = 0 AND status = 'done'"
         with self._explained():
             return {key for (key,) in self._connection.execute(query)}
+
+    def versions(self) -> list[str]:
+        """Return the versions that the records were computed with: more than one are a mixture."""
+        query = "SELECT versions FROM environments WHERE id IN (SELECT environment FROM records)"
+        with self._explained():
+            return sorted(text for (text,) in self._connection.execute(query))
 
     def read(self, **columns: Any) -> list[Record]:
         """Return the records whose columns have the given values, in a fixed order.

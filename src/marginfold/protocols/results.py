@@ -47,6 +47,11 @@ class Cell:
         Why there is no value, or what to know of it.
     source : mapping
         The columns of the records it was computed from.
+    counted : bool
+        Whether the mark counts for the table: a printed number counts once, by the first reading
+        of the paper, not by variants of it.
+    unit : str
+        The cell's own unit, if it is not the table's.
     """
 
     row: str
@@ -61,6 +66,8 @@ class Cell:
     mark: str = NOT_COMPARED
     note: str = ""
     source: Mapping[str, Any] = field(default_factory=dict)
+    counted: bool = True
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,8 @@ class Table:
         One sentence on why the other cells differ.
     errata : sequence of str
         Their numbers in the errata.
+    spread_is : str
+        What stands behind ±.
     """
 
     study: str
@@ -91,10 +100,15 @@ class Table:
     protocol: str
     remark: str = ""
     errata: Sequence[str] = ()
+    spread_is: str = "standard deviation over seeds"
 
     def counts(self, column: str | None = None) -> dict[str, int]:
-        """Return how many cells (of a column) agree, are near and differ."""
-        marks = [cell.mark for cell in self.cells if column in (None, cell.column)]
+        """Return how many cells agree, are near and differ; of a column, variants included."""
+        marks = [
+            cell.mark
+            for cell in self.cells
+            if (cell.counted if column is None else cell.column == column)
+        ]
         return {mark: marks.count(mark) for mark in (AGREES, NEAR, DIFFERS)}
 
     def cell(self, row: str, column: str) -> Cell:

@@ -71,7 +71,7 @@ def run_tasks(
     Returns
     -------
     Summary
-        A failed task is stored with its reason and tried again by the next run.
+        A failed or skipped task is stored with its reason and tried again by the next run.
     """
     unique = list({task.key: task for task in tasks}.values())
     finished = store.finished()

@@ -46,7 +46,7 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """Hash of everything that decides the result."""
+        """Hash of what tells the task from others; the settings of a method are not in it."""
         identity = [
             *(self.study, self.dataset, self.method, self.protocol),
             *(self.seed, self.fold, dict(self.options)),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from marginfold.protocols.results import RULE, Cell, Table
-from marginfold.reports.comparison import LEGEND, Comparison, agreement
+from marginfold.reports.shown_table import LEGEND, SEEDS, ShownTable, agreement
 from marginfold.reports.symbols import SYMBOLS
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$&])")
@@ -42,12 +42,15 @@ def markdown(tables: Sequence[Table], *, errata: str = "errata.md") -> str:
     """
     if not tables:
         return ""
-    parts = [_plain(f"{LEGEND}{RULE}."), *(_table(table, errata) for table in tables)]
+    parts = [
+        _plain(f"{LEGEND.format(spread=SEEDS)}{RULE}."),
+        *(_table(table, errata) for table in tables),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
 def _table(table: Table, errata: str) -> str:
-    shown = Comparison(table)
+    shown = ShownTable(table)
     lines = [
         _line(["", *map(_plain, shown.columns)]),
         _line(["---", *["---:"] * len(shown.columns)]),
@@ -62,17 +65,21 @@ def _table(table: Table, errata: str) -> str:
     return "\n\n".join([heading, "\n".join(lines), *_remarks(shown, errata)])
 
 
-def _cell(shown: Comparison, cell: Cell) -> str:
+def _cell(shown: ShownTable, cell: Cell) -> str:
     note = f" <sup>{shown.note(cell)}</sup>" if cell.note else ""
     printed = " ".join([shown.printed(cell), SYMBOLS.get(cell.mark, ""), cell.mark]).strip()
     return shown.ours(cell) + note + (f"<br>{printed}" if printed else "")
 
 
-def _remarks(shown: Comparison, errata: str) -> list[str]:
+def _remarks(shown: ShownTable, errata: str) -> list[str]:
     table = shown.table
     links = ", ".join(f"[{_plain(number)}]({errata})" for number in table.errata)
     remark = [_plain(table.remark), f"Errata: {links}." if links else ""]
-    parts = [agreement([table]), f"Protocol: {_plain(table.protocol)}", " ".join(remark).strip()]
+    spread = "" if table.spread_is == SEEDS else f"± is the {_plain(table.spread_is)}."
+    parts = [
+        *(agreement([table]), f"Protocol: {_plain(table.protocol)}", spread),
+        " ".join(remark).strip(),
+    ]
     notes = [f"<sup>{number}</sup> {_plain(text)}" for text, number in shown.notes.items()]
     return [part for part in (*parts, *notes) if part]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from marginfold.plotting import svg
 from marginfold.protocols.printed import PAPERS
 from marginfold.protocols.results import RULE, Cell, Figure, Table
-from marginfold.reports.comparison import LEGEND, NOTHING, Comparison, agreement
 from marginfold.reports.document import Column, Entry, Grid, Link, Paragraph, Picture, Section
+from marginfold.reports.shown_table import NOTHING, ShownTable, agreement
 
 ROWS = "data"
 """Heading of the rows."""
@@ -65,7 +65,7 @@ def _study(name: str) -> str:
 
 
 def _grid(table: Table, errata: str) -> Grid:
-    shown = Comparison(table)
+    shown = ShownTable(table)
     columns = [Column(ROWS, numeric=False), *(Column(name) for name in shown.columns)]
     rows = [
         [Entry(row), *(_entry(shown, shown.cell(row, column)) for column in shown.columns)]
@@ -76,13 +76,13 @@ def _grid(table: Table, errata: str) -> Grid:
         shown.title,
         columns,
         rows,
-        legend=f"{LEGEND}{RULE}." if shown.compared else "",
+        legend=f"{shown.legend}{RULE}." if shown.compared else "",
         footer=[footer] if shown.compared else [],
         facts=_facts(shown, errata),
     )
 
 
-def _entry(shown: Comparison, cell: Cell) -> Entry:
+def _entry(shown: ShownTable, cell: Cell) -> Entry:
     printed, note = shown.printed(cell), shown.note(cell)
     below = [f"printed {printed}" if printed else "", f"note {note}" if note else ""]
     seeds = {"seeds": cell.n_seeds} if cell.n_seeds and "seeds" not in cell.source else {}
@@ -96,7 +96,7 @@ def _entry(shown: Comparison, cell: Cell) -> Entry:
     )
 
 
-def _facts(shown: Comparison, errata: str) -> dict[str, Paragraph]:
+def _facts(shown: ShownTable, errata: str) -> dict[str, Paragraph]:
     table = shown.table
     facts: dict[str, Paragraph] = {"Agreement": agreement([table]), "Protocol": table.protocol}
     if table.remark or table.errata:

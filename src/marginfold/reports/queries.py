@@ -7,6 +7,7 @@ from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
+from marginfold.protocols.record_layout import as_json
 from marginfold.protocols.records import Record
 
 COLUMNS = frozenset(field.name for field in fields(Record)) - {"versions"}
@@ -15,9 +16,6 @@ COLUMNS = frozenset(field.name for field in fields(Record)) - {"versions"}
 SHOWN = "seed, fold, params, dimension, metric, value, status, reason"
 """The columns that a query returns."""
 
-SEVERAL = "|"
-"""Between values of which any will do, as the sources of cells have them."""
-
 
 def query(source: Mapping[str, Any]) -> str:
     """Return the SQL that selects the records with these columns; what is no column is left out.
@@ -25,8 +23,8 @@ def query(source: Mapping[str, Any]) -> str:
     Parameters
     ----------
     source : mapping
-        Values by column.  A list, or a text with ``|`` in it, stands for any of its values; a
-        mapping, for the columns that hold JSON, for its entries.
+        Values by column.  A list stands for any of its values; a mapping, for the columns that
+        hold JSON, for its entries, and as ``options`` for exactly these.
 
     Returns
     -------
@@ -35,7 +33,7 @@ def query(source: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> from marginfold.reports.queries import query
-    >>> query({"study": "lsva", "dataset": "wine|sonar", "records": 300})
+    >>> query({"study": "lsva", "dataset": ["wine", "sonar"], "records": 300})
     "SELECT seed, fold, params, dimension, metric, value, status, reason FROM records
     WHERE study = 'lsva' AND dataset IN ('wine', 'sonar')"
     """
@@ -59,6 +57,9 @@ def counts(source: Mapping[str, Any]) -> str:
 
 
 def _terms(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping) and name == "options":
+        yield f"options = {_literal(as_json(value))}"
+        return
     if isinstance(value, Mapping):
         for key, part in value.items():
             path = _literal(f'$."{key}"')
@@ -74,8 +75,6 @@ def _terms(name: str, value: Any) -> Iterator[str]:
 
 
 def _values(value: Any) -> list[Any]:
-    if isinstance(value, str):
-        return value.split(SEVERAL)
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
     return list(value) if isinstance(value, list | tuple) else [value]

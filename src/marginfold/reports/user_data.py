@@ -53,7 +53,16 @@ def comparison_report(
         verdict.sentences,
         [section for section in sections if section.paragraphs or section.blocks],
         facts,
-        "Every row of the last table is a record of the run; the error of a method is their mean.",
+        "Every row of the last table is a record of the run. " + _what_an_error_is(comparison),
+    )
+
+
+def _what_an_error_is(comparison: Comparison) -> str:
+    if comparison.protocol == "nested":
+        return "The error of a method is the mean of its rows."
+    return (
+        "The error of a method is the least mean over folds, of all its parameters and dimensions, "
+        "averaged over repeats."
     )
 
 
@@ -76,7 +85,7 @@ def _grid(methods: Sequence[Row], comparison: Comparison, rows: Rows) -> Grid:
             "protocol": comparison.protocol,
             "metric": "error",
             "seed": list(range(comparison.n_repeats)),
-            "options": {"data": rows.hash, "folds": comparison.n_folds},
+            "options": comparison.options,
         }
         shown.append([Entry(row.method), *_numbers(row, source), Entry(row.words)])
     return Grid("Errors of all methods", columns, shown, legend="Click a heading to sort.")

@@ -35,10 +35,11 @@ Make = Callable[[Scale, int], Embedding]
 
 @dataclass(frozen=True)
 class Method:
-    """A column: how it is made, and which printed column it stands beside."""
+    """A column: how it is made, which printed column it stands beside, and if as a variant."""
 
     make: Make
-    printed: str | None = None
+    printed: str
+    variant: bool = False
 
 
 def _graph() -> NeighborGraph:
@@ -92,8 +93,8 @@ LINEAR: dict[str, Method] = {
     "LDA": Method(lambda scale, d: Embedding(LDA()), "LDA"),
     "LPP": Method(lambda scale, d: Embedding(LPP(d, graph=_graph())), "LPP"),
     "MMDA": Method(_mmda(), "MMDA"),
-    "LLSVA balanced": Method(_llsva(class_weight="balanced"), "LLSVA"),
-    "MMDA balanced": Method(_mmda(class_weight="balanced"), "MMDA"),
+    "LLSVA balanced": Method(_llsva(class_weight="balanced"), "LLSVA", variant=True),
+    "MMDA balanced": Method(_mmda(class_weight="balanced"), "MMDA", variant=True),
 }
 """Columns of Tables I and III, the printed ones first."""
 
@@ -104,8 +105,10 @@ KERNEL: dict[str, Method] = {
     "KDA": Method(lambda scale, d: Embedding(KDA(kernel=_rbf())), "KDA"),
     "LE": Method(lambda scale, d: Embedding(LaplacianEigenmaps(d, graph=_graph())), "LE"),
     "KMMDA": Method(_kmmda, "KMMDA"),
-    "KLSVA balanced": Method(_klsva(class_weight="balanced"), "KLSVA"),
-    "kernel LPP": Method(lambda scale, d: Embedding(LPP(d, graph=_graph(), kernel=_rbf())), "LE"),
+    "KLSVA balanced": Method(_klsva(class_weight="balanced"), "KLSVA", variant=True),
+    "kernel LPP": Method(
+        lambda scale, d: Embedding(LPP(d, graph=_graph(), kernel=_rbf())), "LE", True
+    ),
 }
 """Columns of Tables II and IV."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from marginfold.protocols.choices import (
 from marginfold.protocols.papers import lsva_methods as methods
 from marginfold.protocols.papers.data import size
 from marginfold.protocols.papers.lsva_runs import BINARY, FIGURES, MULTICLASS, STUDY, TABLES, plan
+from marginfold.protocols.points import points_by_label
 from marginfold.protocols.printed import printed
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.results import Cell, Figure, Panel, Series, Table
@@ -89,9 +91,16 @@ def _table(number: str, evidence: Evidence, scale: Scale) -> Table:
         n_rows = size(dataset)[0]
         for method, made in columns.items():
             records = evidence.records(dataset=dataset, method=method, protocol="paper")
-            beside = numbers.get((dataset, made.printed or ""))
+            beside = numbers.get((dataset, made.printed))
             values = best_by_seed(records)
-            cells.append(cell(dataset, method, records, values, n_rows=n_rows, printed=beside))
+            cells.append(
+                cell(
+                    *(dataset, method, records, values),
+                    n_rows=n_rows,
+                    printed=beside,
+                    counted=not made.variant,
+                )
+            )
         for method in (*methods.NESTED, methods.PERMUTED) if columns is methods.LINEAR else ():
             cells += _control(dataset, method, n_rows, evidence)
     return Table(
@@ -144,17 +153,18 @@ def _differences(evidence: Evidence, scale: Scale) -> Table:
             common = sorted(a.keys() & b.keys())
             if common:
                 differences.append(np.mean([a[seed] - b[seed] for seed in common]) * PERCENT)
-        cells += _difference_cells(row, np.array(differences), scale)
+        source = {"study": STUDY, "method": [first, second], "protocol": [chosen, against]}
+        cells += _difference_cells(row, np.array(differences), source, scale)
     return Table(
         STUDY,
         "differences",
         "Differences of errors over the data sets, in points (negative: the first is better)",
         "points",
         cells,
-        "Each data set counts once, by its mean over seeds; ± is the standard error of the mean "
-        "over data sets, p is that of the sign test.",
+        "Each data set counts once, by its mean over seeds; p is that of the sign test.",
         _about_the_graph(cells),
         ("E9",),
+        "standard error over data sets",
     )
 
 
@@ -165,8 +175,8 @@ def _about_the_graph(cells: list[Cell]) -> str:
         return ""
     if abs(control.value) <= STANDARD_ERRORS * control.spread:
         return (
-            "With the nodes of its graph permuted LLSVA does as well (the mean difference is "
-            "within two standard errors): which rows are neighbors means nothing here."
+            "Between LLSVA and LLSVA with the nodes of its graph permuted no difference was found "
+            "(the mean is within two standard errors of 0)."
         )
     verb = "better" if control.value < 0 else "worse"
     return f"LLSVA is {verb} than with the nodes of its graph permuted, by two standard errors."
@@ -178,18 +188,23 @@ def _values(evidence: Evidence, dataset: str, method: str, protocol: str) -> Map
     return {value.seed: value.value for value in found}
 
 
-def _difference_cells(row: str, differences: np.ndarray, scale: Scale) -> list[Cell]:
+def _difference_cells(
+    row: str, differences: np.ndarray, source: Mapping[str, Any], scale: Scale
+) -> list[Cell]:
     if len(differences) < 2:
         return []
     counted = wins(differences, np.zeros(len(differences)))
-    spread = float(differences.std(ddof=1) / np.sqrt(len(differences)))
-    seeds = scale.n_seeds
-    return [
-        Cell(row, "mean", float(differences.mean()), spread, seeds),
-        Cell(row, "better", float(counted.wins), None, seeds),
-        Cell(row, "equal", float(counted.ties), None, seeds),
-        Cell(row, "worse", float(counted.losses), None, seeds),
-        Cell(row, "p (sign test)", counted.sign_p, None, seeds),
+    error = float(differences.std(ddof=1) / np.sqrt(len(differences)))
+    numbers = {
+        "better": (counted.wins, "sets"),
+        "equal": (counted.ties, "sets"),
+        "worse": (counted.losses, "sets"),
+        "p (sign test)": (counted.sign_p, "p"),
+    }
+    mean = Cell(row, "mean", float(differences.mean()), error, scale.n_seeds, source=source)
+    return [mean] + [
+        Cell(row, column, float(value), None, scale.n_seeds, source=source, unit=unit)
+        for column, (value, unit) in numbers.items()
     ]
 
 
@@ -216,16 +231,8 @@ def _figure(name: str, names: tuple[str, ...], evidence: Evidence) -> Figure:
 
 def _panel(method: str, evidence: Evidence) -> Panel | None:
     records = evidence.records(dataset="thyroid", method=method, protocol="picture", status="done")
-    if not records:
-        return None
-    points: dict[tuple[int, int], dict[int, float]] = {}
-    for r in records:
-        point = points.setdefault((r.params["label"], r.params["row"]), {})
-        point[r.dimension or 0] = float(r.value or 0.0)
-    series = []
-    for label in sorted({label for label, _ in points}):
-        chosen = [point for (own, _), point in sorted(points.items()) if own == label]
-        x = np.array([point[1] for point in chosen])
-        y = np.array([point.get(2, 0.0) for point in chosen])
-        series.append(Series(f"class {label + 1}", x, y, kind="points"))
-    return Panel(method, series, "component 1", "component 2")
+    series = [
+        Series(f"class {label + 1}", x, y, kind="points")
+        for label, (x, y) in points_by_label(records).items()
+    ]
+    return Panel(method, series, "component 1", "component 2") if series else None
