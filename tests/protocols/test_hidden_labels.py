@@ -38,7 +38,13 @@ MARKERS = {
 FULL = {
     "all labelled": (full, -1),
     "flags": (full.astype(bool), -1),
+    "flags and a large marker": (full.astype(bool), 999),
+    "bytes without a sign": (full.astype(np.uint8), -1),
+    "bytes and a large marker": (full.astype(np.int8), 999),
+    "wide without a sign": (full.astype(np.uint64), -1),
+    "bytes and NaN": (full.astype(np.uint8), np.nan),
     "all text": (np.array(["a", "b"])[full], "unlabelled"),
+    "objects": (np.array(["a", "b"], dtype=object)[full], -1),
 }
 MARKERS |= FULL
 
@@ -211,6 +217,32 @@ def test_estimators_that_do_not_fit():
         HideLabels(3).scores(BaseEstimator(), X, y)
     with pytest.raises(InvalidParameterError, match="number of neighbors such as '1-nn'"):
         HideLabels(3).scores(LSVA(), X, y, head="nearest")
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4"])
+@pytest.mark.parametrize("marker", [-1, "-1", -1.0, 255, 999, 10**6, 2**60 + 1, 0.5, np.nan])
+def test_hidden_labels_are_the_marker_and_others_what_they_were(dtype, marker):
+    labels, rows = np.array([0, 1, 1, 0], dtype=dtype), np.array([False, True, False, True])
+    hidden = hide(labels, rows, marker)
+    assert_array_equal(is_unlabelled(hidden, marker), rows)
+    assert hidden[~rows].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "marker"),
+    [
+        (np.array([1, 2**63], dtype=np.uint64), -1),
+        (np.array([2**53, 2**53 + 1]), np.nan),
+        (np.array([0, 2**63 - 1]), np.nan),
+        (np.array([0, 1]), 10**30),
+        (np.array([0, 1]), "nan"),
+        (np.array([0, 1]), 10**400),
+        (np.array([0.0, 1.0]), 10**400),
+    ],
+)
+def test_a_marker_that_no_type_holds_beside_the_labels_is_refused(labels, marker):
+    with pytest.raises(InvalidParameterError, match=r"no type of NumPy holds both.*Use unlabeled="):
+        hide(labels, np.array([True, False]), marker)
 
 
 def test_markers_that_say_the_same_agree():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -103,7 +103,7 @@ def test_rows_are_split_as_promised():
         assert len(alone["rows"]) == curve.n_labels[k % 3]
     for small, large in zip(calls[1:4:2], calls[3:6:2], strict=True):
         assert np.isin(small["rows"], large["rows"]).all()
-    assert (curve.n_train, curve.n_test) == (75, 25)
+    assert (curve.n_train, curve.n_test) == (58, 25)  # of 83 labelled rows
     assert not np.array_equal(calls[0]["test"], calls[6]["test"])
 
 
@@ -115,6 +115,47 @@ def test_scores_are_those_of_fits_written_out():
         assert curve.scores[repeat, 0] == np.mean(species[call["test"]] == guess)
     differences = curve.scores[:, 0] - curve.labelled_only[:, 0]
     assert curve.differences[0] == paired_interval(differences, 105, 45)
+
+
+def test_unlabelled_rows_do_not_narrow_an_interval():
+    """They are no rows to learn labels from: any number leaves the sizes of the pools."""
+    y = np.append(species, np.full(300, -1))
+    few, _ = spied(species, shares=(0.3,), n_repeats=4)
+    many, _ = spied(y, shares=(0.3,), n_repeats=4)
+    assert_array_equal(many.scores, few.scores)
+    assert (many.n_train, many.n_test) == (few.n_train, few.n_test) == (105, 45)
+    assert many.differences == few.differences
+
+
+@pytest.mark.parametrize("model", [MODEL, LSVA(2)])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        species.astype(np.uint8),
+        species.astype(np.int8),
+        np.array(["a", "b", "c"])[species],
+        np.array(["a", "b", "c"], dtype=object)[species],
+    ],
+    ids=["uint8", "int8", "text", "object"],
+)
+@pytest.mark.parametrize("marker", [-1, 999])
+def test_the_type_of_the_labels_does_not_matter(model, labels, marker):
+    model = clone(model).set_params(unlabeled=None)
+    options = {"shares": [0.2], "n_repeats": 2}
+    plain = label_share_curve(model, iris[::3], species[::3], **options)
+    curve = label_share_curve(model, iris[::3], labels[::3], unlabeled=marker, **options)
+    assert_array_equal(curve.scores, plain.scores)
+    assert_array_equal(curve.labelled_only, plain.labelled_only)
+
+
+def test_flags_are_labels_like_numbers():
+    rows, flags = iris[50::2], species[50::2] == 2
+    options = {"shares": [0.1], "n_repeats": 2}
+    for model in (MODEL, LSVA(2)):
+        plain = label_share_curve(model, rows, flags.astype(int), **options)
+        curve = label_share_curve(model, rows, flags, **options)
+        assert_array_equal(curve.scores, plain.scores)
+        assert_array_equal(curve.labelled_only, plain.labelled_only)
 
 
 def test_with_all_labels_there_is_no_difference():

@@ -135,17 +135,11 @@ def hide(labels: Array, rows: Array, marker: Any) -> Array:
     array(['a', 'none'], dtype='<U4')
     >>> hide(np.array([3, 4]), np.array([False, True]), np.nan)
     array([ 3., nan])
+    >>> hide(np.array([3, 4], dtype=np.uint8), np.array([False, True]), -1)
+    array([ 3, -1])
     """
     if labels.dtype.kind in "iufb":
-        try:
-            number = np.nan if is_missing(marker) else np.asarray(float(marker))
-        except (TypeError, ValueError):
-            raise InvalidParameterError(
-                f"The labels are numbers and the marker is {marker!r}; hidden labels need a number "
-                "too. Use unlabeled=-1 or np.nan."
-            ) from None
-        whole = float(number).is_integer() and labels.dtype.kind != "f"
-        return np.where(rows, int(number) if whole else number, labels)
+        return _hidden_number(labels, rows, marker)
     if is_missing(marker):
         hidden = labels.astype(object)
         hidden[rows] = np.nan
@@ -155,6 +149,39 @@ def hide(labels: Array, rows: Array, marker: Any) -> Array:
     hidden = labels.astype(object)
     hidden[rows] = marker
     return hidden
+
+
+def _hidden_number(labels: Array, rows: Array, marker: Any) -> Array:
+    """Return numbers with the marker among them; refuse what a wide type would still change."""
+    number = _as_number(marker)
+    whole = labels.dtype.kind != "f" and (isinstance(number, int) or number.is_integer())
+    hidden = labels.astype(np.int64 if whole else np.result_type(labels.dtype, np.float64))
+    with np.errstate(invalid="ignore"):
+        back = hidden.astype(labels.dtype)
+    kept = all(np.array_equal(same, labels, equal_nan=True) for same in (hidden, back))
+    try:
+        hidden[rows] = int(number) if whole else number
+    except OverflowError:
+        kept = False
+    if not kept or not is_unlabelled(hidden[rows], marker).all():
+        raise InvalidParameterError(
+            f"got the marker {marker!r} for labels of type {labels.dtype}; no type of NumPy holds "
+            "both as they are, so that hidden labels could pass for a class. Use unlabeled=-1, or "
+            "smaller numbers as labels."
+        )
+    return hidden
+
+
+def _as_number(marker: Any) -> int | float:
+    if is_missing(marker):
+        return np.nan
+    try:
+        return int(marker) if isinstance(marker, (int, np.integer)) else float(marker)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(
+            f"The labels are numbers and the marker is {marker!r}; hidden labels need a number "
+            "too. Use unlabeled=-1 or np.nan."
+        ) from None
 
 
 def with_marker(estimator: Any, marker: Any) -> Any:

@@ -36,7 +36,8 @@ class LabelCurve:
     n_labels : tuple of int
         Labelled training rows of each share.
     n_train, n_test : int
-        Rows that a repeat trains (with and without labels) and scores on.
+        Labelled rows that a repeat may learn from, of which a share keeps its label, and those
+        that it scores on.
     scores : array of shape (n_repeats, n_shares)
         With the unlabelled rows; larger is better.
     labelled_only : array of shape (n_repeats, n_shares) or None
@@ -184,7 +185,7 @@ def label_share_curve(
     return LabelCurve(
         shares,
         tuple(len(rows) for rows in kept),
-        len(train),
+        sum(len(pool) for pool in pools),
         len(test),
         scores[0],
         scores[1] if baseline else None,
