@@ -19,7 +19,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from marginfold import GESVC, LPP, LSVA, MRGEPSVC, LapSVC, NeighborGraph, PrecomputedGraph
+from marginfold import (
+    GESVC,
+    LPP,
+    LSVA,
+    MRGEPSVC,
+    ExactKernel,
+    LapSVC,
+    NeighborGraph,
+    PrecomputedGraph,
+)
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.graphs import GraphRule, PermutedGraph, TotalGraph, resolve_graph
 from marginfold.graphs.laplacian import EdgeLaplacian
@@ -61,13 +70,28 @@ def moons(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_neighbors_help_on_moons_with_few_labels(seed):
+def test_neighbors_help_where_labels_spread_along_them_only(seed):
+    X, y = make_moons(60, noise=0.05, random_state=seed)
+    narrow = ExactKernel("rbf", gamma=1000)  # no row is like another
+    model = LapSVC(kernel=narrow, C=10, graph=NeighborGraph(4), graph_weight=10)
+    result = graph_permutation_test(
+        model, X, y, cv=HideLabels(3), n_permutations=19, random_state=seed
+    )
+    assert result.p_value == 1 / 20
+    assert result.difference_without.low > 0
+    assert result.verdict.startswith("The graph helps: ")
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_neighbors_on_few_labels_may_help_or_not(seed):
+    """Six labels: better than any permuted graph, but folds differ too much to rule out none."""
     X, y = moons(seed)
     model = LapSVC(kernel="rbf", C=10, graph=NeighborGraph(4), graph_weight=10)
     result = graph_permutation_test(model, X, y, cv=FEW, n_permutations=19, random_state=seed)
     assert result.p_value == 1 / 20
     assert result.score > result.without_graph
-    assert result.verdict.startswith("The graph helps: ")
+    assert result.difference_without.low < 0
+    assert "better than a permuted one, and is not told apart from no graph: " in result.verdict
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -195,10 +219,12 @@ def test_warnings_of_permuted_graphs_are_not_shown():
     assert 0 < len(caught) <= 2
 
 
-def result_of(score, permuted, without, noise=0.0):
+def result_of(score, permuted, without, noise=0.0, noise_without=0.0):
     permuted = np.array(permuted)
     interval = paired_interval(score - permuted.mean() + noise * np.array([-1, 0, 1]), 4, 1)
-    plain = None if without is None else paired_interval([score - without] * 2, 4, 1)
+    plain = None
+    if without is not None:
+        plain = paired_interval(score - without + noise_without * np.array([-1, 0, 1]), 4, 1)
     up, down = ((1 + np.count_nonzero(m)) for m in (permuted >= score, permuted <= score))
     n = 1 + len(permuted)
     return PermutationResult(score, permuted, without, up / n, down / n, interval, plain)
@@ -220,6 +246,14 @@ def test_the_verdict_says_what_was_found(score, permuted, without, words):
     assert re.search(words, result.verdict)
     assert str(result).startswith(result.verdict)
     assert ("Difference to no graph" in str(result)) == (without is not None)
+
+
+def test_help_needs_to_be_told_apart_from_no_graph():
+    for noise, words in ((0.01, "The graph helps: "), (0.5, "not told apart from no graph: ")):
+        result = result_of(0.9, [0.8] * 19, 0.7, noise_without=noise)
+        assert (result.difference_without.low > 0) == (noise == 0.01)
+        assert words in result.verdict
+    assert "hurts" in result_of(0.7, [0.8] * 19, 0.75, noise_without=0.5).verdict
 
 
 def test_a_verdict_on_few_rows_says_so():
