@@ -107,25 +107,8 @@ def test_labels_survive_as_strings_and_pipelines_as_pipelines(tmp_path):
     assert "čáp" in loaded.classes_
 
 
-def test_every_public_estimator_graph_and_solver_is_allowed():
-    from marginfold import graphs, solvers
-
+def test_every_public_estimator_is_allowed():
     public = {getattr(marginfold, name) for name in ESTIMATORS}
-    public |= {
-        value
-        for module in (graphs, solvers)
-        for name in (
-            "NeighborGraph",
-            "PrecomputedGraph",
-            "ReconstructionGraph",
-            "TotalGraph",
-            "WithinClassGraph",
-            "BetweenClassGraph",
-            "InteriorPoint",
-            "LibSVM",
-        )
-        if (value := getattr(module, name, None))
-    }
     missing = {f"{kind.__module__}.{kind.__qualname__}" for kind in public} - ALLOWED
     assert not missing
 

@@ -23,6 +23,7 @@ from marginfold.feature_maps.transformed import Transformed
 from marginfold.graphs import (
     BetweenClassGraph,
     NeighborGraph,
+    PermutedGraph,
     PrecomputedGraph,
     ReconstructionGraph,
     TotalGraph,
@@ -68,6 +69,7 @@ PARTS = (
     LibSVM,
     Linear,
     NeighborGraph,
+    PermutedGraph,
     PrecomputedGraph,
     ReconstructionGraph,
     ScaledGraph,
