@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
 
 from marginfold.errors import InvalidInputError
+
+NO_LINKS = frozenset(
+    {errno.EACCES, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
+)
+"""What file systems without hard links answer: FAT, some network shares, Android."""
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -32,10 +38,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> 
     if resolved.exists() and not resolved.is_file():
         raise InvalidInputError(f"cannot write {wanted}: it exists and is no regular file.")
     if resolved.exists() and not overwrite:
-        raise InvalidInputError(
-            f"{wanted} exists and is left as it is; choose another name, or overwrite it "
-            "(overwrite=True, or --overwrite on the command line)."
-        )
+        raise _exists(wanted)
     return resolved
 
 
@@ -47,7 +50,9 @@ def write_file(path: str | os.PathLike[str], content: bytes, *, overwrite: bool 
     path : str or path
     content : bytes
     overwrite : bool, default=False
-        Whether an existing file may be replaced.
+        Whether an existing file may be replaced.  If not, a file that someone else makes in the
+        meantime stays too (on file systems with hard links; on others it may be lost if it comes
+        in the last moment).
 
     Examples
     --------
@@ -62,13 +67,41 @@ def write_file(path: str | os.PathLike[str], content: bytes, *, overwrite: bool 
     target = check_writable(path, overwrite=overwrite)
     draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
     try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
+        _write_draft(draft, content)
+        if overwrite:
+            draft.replace(target)
+        else:
+            _put_new(draft, target)
     except BaseException as error:
         draft.unlink(missing_ok=True)
         if isinstance(error, OSError):
             error.filename, error.filename2 = os.fspath(path), None
         raise
+
+
+def _write_draft(draft: Path, content: bytes) -> None:
+    with draft.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _put_new(draft: Path, target: Path) -> None:
+    """Give the draft its name in one step that fails if the name is taken, as replace does not."""
+    try:
+        target.hardlink_to(draft)
+    except FileExistsError:
+        raise _exists(target) from None
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_LINKS:
+            raise
+        draft.replace(check_writable(target))
+    else:
+        draft.unlink()
+
+
+def _exists(path: Path) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path} exists and is left as it is; choose another name, or overwrite it "
+        "(overwrite=True, or --overwrite on the command line)."
+    )
