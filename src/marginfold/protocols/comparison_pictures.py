@@ -8,6 +8,7 @@ import numpy as np
 
 from marginfold.protocols.choices import PERCENT, Evidence
 from marginfold.protocols.comparison_runs import PICTURES, STUDY, Comparison
+from marginfold.protocols.points import points_by_label
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.results import Figure, Panel, Series
 
@@ -59,19 +60,9 @@ def _curves(evidence: Evidence) -> Figure:
 def _maps(evidence: Evidence) -> Figure:
     panels = []
     for method in PICTURES:
-        points: dict[int, dict[int, float]] = defaultdict(dict)
-        labels: dict[int, str] = {}
-        for r in evidence.records(method=method, protocol="picture", metric="coordinate"):
-            points[r.params["row"]][r.dimension or 0] = float(r.value or 0.0)
-            labels[r.params["row"]] = r.params["label"]
+        records = evidence.records(method=method, protocol="picture", metric="coordinate")
         series = [
-            Series(
-                label,
-                np.array([points[i][1] for i in points if labels[i] == label]),
-                np.array([points[i][2] for i in points if labels[i] == label]),
-                kind="points",
-            )
-            for label in sorted(set(labels.values()))
+            Series(label, x, y, kind="points") for label, (x, y) in points_by_label(records).items()
         ]
         if series:
             panels.append(Panel(method, series, "component 1", "component 2"))

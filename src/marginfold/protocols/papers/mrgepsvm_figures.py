@@ -8,6 +8,7 @@ from marginfold.protocols.choices import PERCENT, Evidence
 from marginfold.protocols.papers import mrgepsvm_planes as planes
 from marginfold.protocols.papers.mrgepsvm_methods import STUDY
 from marginfold.protocols.papers.mrgepsvm_runs import plan
+from marginfold.protocols.points import points_by_label
 from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.results import Figure, Panel, Series
 from marginfold.protocols.scales import Scale
@@ -43,20 +44,14 @@ def _panel(method: str, evidence: Evidence) -> Panel | None:
     if not records:
         return None
     wrong = next(r.value for r in records if r.metric == "error")
+    points = [
+        Series(f"class {label + 1}", x, y, kind="points")
+        for label, (x, y) in points_by_label(records).items()
+    ]
     labels = sorted({r.params["label"] for r in records if r.metric == "plane"})
-    points = [_points(records, label) for label in labels]
     lines = [_line(records, label) for label in labels]
     title = f"{method}: {PERCENT * (1 - (wrong or 0.0)):.1f} % correct"
     return Panel(title, [*points, *lines], "x1", "x2", equal_axes=True)
-
-
-def _points(records: list[Record], label: int) -> Series:
-    rows: dict[int, dict[int, float]] = {}
-    for r in records:
-        if r.metric == "coordinate" and r.params["label"] == label:
-            rows.setdefault(r.params["row"], {})[r.dimension or 0] = float(r.value or 0.0)
-    x, y = (np.array([rows[row][k] for row in sorted(rows)]) for k in (1, 2))
-    return Series(f"class {label + 1}", x, y, kind="points")
 
 
 def _line(records: list[Record], label: int) -> Series:

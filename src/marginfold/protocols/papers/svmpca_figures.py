@@ -13,6 +13,7 @@ from marginfold.protocols.papers.svmpca_runs import (
     STUDY,
     plan,
 )
+from marginfold.protocols.points import points_by_label
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.results import Figure, Panel, Series
 from marginfold.protocols.scales import Scale
@@ -54,7 +55,8 @@ def _kernel(evidence: Evidence) -> Figure:
 
 
 def _panels(dataset: str, evidence: Evidence) -> list[Panel]:
-    points = _points(dataset, evidence)
+    records = evidence.records(dataset=dataset, protocol="picture")
+    points = points_by_label(records)
     if not points:
         return []
     data = points["data"]
@@ -70,24 +72,8 @@ def _panels(dataset: str, evidence: Evidence) -> list[Panel]:
     return [*panels, Panel("scores", [_scatter("", points["scores"], "points")], "z1", "z2")]
 
 
-def _points(dataset: str, evidence: Evidence) -> dict[str, Array]:
-    """Return the coordinates of each set of points, by its label."""
-    records = evidence.records(dataset=dataset, protocol="picture", metric="coordinate")
-    found: dict[str, dict[tuple[int, int], float]] = {}
-    for r in records:
-        place = (r.params["row"], int(r.dimension or 1) - 1)
-        found.setdefault(r.params["label"], {})[place] = float(r.value or 0.0)
-    points = {}
-    for label, values in found.items():
-        n_rows, n_columns = (max(place[axis] for place in values) + 1 for axis in (0, 1))
-        points[label] = np.array(
-            [[values[row, k] for k in range(n_columns)] for row in range(n_rows)]
-        )
-    return points
-
-
-def _scatter(name: str, points: Array, kind: str) -> Series:
-    return Series(name, points[:, 0], points[:, 1], kind=kind)
+def _scatter(name: str, points: tuple[Array, Array], kind: str) -> Series:
+    return Series(name, *points, kind=kind)
 
 
 def _spectrum(evidence: Evidence, scale: Scale) -> Figure:

@@ -20,6 +20,7 @@ from marginfold.protocols.papers.wsvda_runs import (
     plan,
     protocol,
 )
+from marginfold.protocols.points import points_by_label
 from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.results import Figure, Panel, Series
 from marginfold.protocols.scales import Scale
@@ -51,8 +52,7 @@ def _scatter(evidence: Evidence) -> Figure:
     panels = []
     for method in PICTURE_METHODS:
         found = evidence.records(dataset=PICTURE_DATA, method=method, protocol="picture")
-        points = [r for r in found if r.metric == "coordinate"]
-        panels += [panel for pair in PAIRS if (panel := _pair(method, pair, points))]
+        panels += [panel for pair in PAIRS if (panel := _pair(method, pair, found))]
     return Figure(
         STUDY,
         "2",
@@ -68,15 +68,12 @@ def _scatter(evidence: Evidence) -> Figure:
 
 def _pair(method: str, pair: tuple[int, int], records: Sequence[Record]) -> Panel | None:
     """Return the panel of a pair, None if a method has too few components for it."""
-    values = {(r.params["row"], r.dimension): r.value for r in records}
-    labels = {r.params["row"]: r.params["label"] for r in records}
-    if any((row, k) not in values for row in labels for k in pair) or not labels:
+    if max(pair) > max((r.dimension or 0 for r in records), default=0):
         return None
-    series = []
-    for label, name in enumerate(CLASSES):
-        rows = [row for row, own in sorted(labels.items()) if own == label]
-        x, y = (np.array([values[row, k] for row in rows], dtype=float) for k in pair)
-        series.append(Series(name, x, y, kind="points"))
+    series = [
+        Series(CLASSES[label], x, y, kind="points")
+        for label, (x, y) in points_by_label(records, pair).items()
+    ]
     what = "feature" if method not in EMBEDDINGS else "component"
     return Panel(method, series, f"{what} {pair[0]}", f"{what} {pair[1]}")
 
@@ -84,7 +81,7 @@ def _pair(method: str, pair: tuple[int, int], records: Sequence[Record]) -> Pane
 def _curves(name: str, evidence: Evidence, scale: Scale) -> Figure:
     panels = [panel for row, head in PANELS[name] if (panel := _panel(row, head, evidence))]
     folds = ", ".join(f"{row} {PROBLEMS[row].n_folds}" for row in CURVES[name])
-    protocols = "|".join(dict.fromkeys(_protocol(row) for row in CURVES[name]))
+    protocols = list(dict.fromkeys(_protocol(row) for row in CURVES[name]))
     return Figure(
         STUDY,
         name.removeprefix("figure "),
@@ -93,7 +90,7 @@ def _curves(name: str, evidence: Evidence, scale: Scale) -> Figure:
         f"band: standard deviation over {scale.n_seeds} partitions. Scaled as in Table 3. LDA has "
         "one component; a curve ends where some fold has nothing left to separate.",
         panels,
-        source={"study": STUDY, "dataset": "|".join(CURVES[name]), "protocol": protocols},
+        source={"study": STUDY, "dataset": list(CURVES[name]), "protocol": protocols},
     )
 
 
