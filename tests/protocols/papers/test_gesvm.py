@@ -10,6 +10,7 @@ from sklearn.svm import SVC
 from marginfold.errors import InvalidParameterError
 from marginfold.estimators.gesvm import GESVC
 from marginfold.feature_maps import ExactKernel
+from marginfold.protocols.choices import NOT_COMPUTED
 from marginfold.protocols.papers import gesvm
 from marginfold.protocols.papers import gesvm_runs as runs
 from marginfold.protocols.papers.data import rows_and_labels
@@ -44,7 +45,7 @@ def store(tmp_path_factory):
     """Two methods on one set, one kernel each."""
     with RecordStore(tmp_path_factory.mktemp("run")) as store:
         tasks = of(runs.plan(SMALL), dataset="hepatitis")
-        wanted = [t for t in tasks if t.method in ("SVM", "Q_W", "Q_E")]
+        wanted = [t for t in tasks if t.method in ("SVM", "SVM, C = 50", "Q_W", "Q_E")]
         assert run_tasks(wanted, store).failed == 0
         yield store
 
@@ -58,6 +59,9 @@ def test_the_plan(scale):
     sets = {t.dataset for t in runs.plan(scale, "5")}
     assert len(sets) == (5 if scale.name == "quick" else 10)
     assert ("german" in sets) == (scale.name != "quick")
+    at_half = of(tasks, method="SVM, C = 50")
+    assert {t.protocol for t in at_half} == {"rbf"}
+    assert len(at_half) == len(sets) * scale.n_seeds * 5
 
 
 def test_every_printed_cell_has_a_place():
@@ -86,13 +90,26 @@ def test_the_path_is_gesvc_at_each_weight(dataset, kernel, name):
     assert runs.path_errors(kernel, graph, WEIGHTS, *split) == expected
 
 
-def test_the_plain_svm_is_that_of_scikit_learn():
+@pytest.mark.parametrize(
+    ("method", "kernel", "C"),
+    [("SVM", "linear", 100.0), ("SVM", "rbf", 100.0), ("SVM, C = 50", "rbf", 50.0)],
+)
+def test_the_plain_svm_is_that_of_scikit_learn(method, kernel, C):
+    rows, y, new, y_new = first_fold("liver")
+    task = Task("gesvm", "liver", method, kernel, 0, 0, {"folds": 5}, work=runs.evaluate)
+    (result,) = runs.evaluate(task)
+    svc = SVC(C=C, kernel=kernel, gamma=1.0, tol=1e-6).fit(rows, y)
+    assert result.value == np.mean(svc.predict(new) != y_new)
+
+
+def test_without_a_weight_a_graph_is_the_reference():
+    """What the differences are taken against: the same SVM, at the same cost."""
+    rows, y, new, _ = first_fold("liver")
     for kernel in ("linear", "rbf"):
-        rows, y, new, y_new = first_fold("hepatitis")
-        task = Task("gesvm", "hepatitis", "SVM", kernel, 0, 0, {"folds": 5}, work=runs.evaluate)
-        (result,) = runs.evaluate(task)
-        svc = SVC(C=100.0, kernel=kernel, gamma=1.0, tol=1e-6).fit(rows, y)
-        assert result.value == np.mean(svc.predict(new) != y_new)
+        cost = runs.PLAIN_COSTS[runs.reference(kernel)]
+        plain = runs.plain_svm(kernel, cost).fit(rows, y).decision_function(new)
+        none = runs.graph_svm(kernel, "within", 0.0).fit(rows, y).decision_function(new)
+        np.testing.assert_allclose(none, plain, atol=1e-9)
 
 
 def test_the_printed_kernel_at_c_is_the_consistent_one_at_half_of_it():
@@ -169,23 +186,65 @@ def test_what_was_not_computed_says_so(store):
     assert set(tables) == {"4", "4, differences", "5", "5, differences"}
     for number in ("4", "5"):
         cell = tables[number].cell("german", "Q_W")
-        assert (cell.value, cell.note, cell.mark) == (None, "not computed", "")
+        assert (cell.value, cell.note, cell.mark) == (None, NOT_COMPUTED, "")
         assert cell.printed is not None
     assert "at most 400 rows" in tables["5"].protocol
     assert "C = 50" in tables["5"].protocol
 
 
-def test_differences_are_paired_by_fold(store):
-    table = next(t for t in gesvm.tables(store, SMALL) if t.number == "4, differences")
+@pytest.mark.parametrize(
+    ("number", "kernel", "plain"), [("4", "linear", "SVM"), ("5", "rbf", "SVM, C = 50")]
+)
+def test_differences_are_paired_by_fold(store, number, kernel, plain):
+    table = next(t for t in gesvm.tables(store, SMALL) if t.number == f"{number}, differences")
     value = {
-        method: np.array([r.value for r in store.read(method=method, protocol="linear")])
-        for method in ("SVM", "Q_W")
+        method: np.array([r.value for r in store.read(method=method, protocol=kernel)])
+        for method in (plain, "Q_W")
     }
-    interval = paired_interval(100 * (value["SVM"] - value["Q_W"]), 155 * 0.8, 155 * 0.2)
-    cell = table.cell("hepatitis", "Q_W - SVM")
+    interval = paired_interval(100 * (value[plain] - value["Q_W"]), 155 * 0.8, 155 * 0.2)
+    cell = table.cell("hepatitis", f"Q_W - {plain}")
     assert cell.value == pytest.approx(interval.mean)
     assert cell.note.startswith(f"95 % interval {interval.low:+.2f} to {interval.high:+.2f}")
-    assert table.cell("hepatitis", "Q_B - SVM").note == "not computed"
+    assert table.cell("hepatitis", f"Q_B - {plain}").note == NOT_COMPUTED
+    apart = sum(c.note.endswith("apart") for c in table.cells)
+    assert f"{apart} of 2 cells" in table.remark
+    assert not any(c.column.startswith("SVM") for c in table.cells)
+
+
+def test_the_svm_at_half_the_cost_has_no_printed_number(store):
+    tables = {t.number: t for t in gesvm.tables(store, SMALL)}
+    cell = tables["5"].cell("hepatitis", "SVM, C = 50")
+    assert (cell.printed, cell.mark) == (None, "")
+    assert cell.value is not None
+    assert "SVM, C = 50" not in {c.column for c in tables["4"].cells}
+    assert "C = 50" in tables["5, differences"].protocol
+
+
+def test_remarks_quote_the_paper_and_the_catalogue(store):
+    remarks = {t.number: t.remark for t in gesvm.tables(store, SMALL)}
+    for number, dataset in (("4", "hepatitis"), ("5", "german")):
+        values = [p.value for (row, _), p in printed("gesvm", number).items() if row == dataset]
+        _, y = rows_and_labels(dataset)
+        share = 100 * np.bincount(y).max() / len(y)
+        assert min(values) < share
+        assert f"{min(values):.2f}" in remarks[number]
+        assert f"({share:.2f})" in remarks[number]
+
+
+def test_remarks_tell_own_graphs_from_permuted_ones(tmp_path):
+    """Q_E gains on every fold, its permutation on none."""
+    scale = Scale("standard", 2, 2, 2, 1, controls=True)
+    tasks = of(runs.plan(scale, "4"), dataset="heart")
+    errors = {"SVM": 0.3, "Q_E": 0.2, "Q_E permuted": 0.3}
+    with RecordStore(tmp_path) as store:
+        for task in tasks:
+            if task.method in errors:
+                noise = 0.001 * (task.fold - 2) * (task.method != "SVM")
+                result = Result("error", errors[task.method] + noise)
+                store.write(task, [result], seconds=0.0)
+        remarks = {t.number: t.remark for t in gesvm.tables(store, scale)}
+    expected = "1 of 1 cells, one with its nodes permuted in 0 of 1."
+    assert remarks["4, differences"].endswith(expected)
 
 
 def test_nothing_computed_gives_no_table(tmp_path):

@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 
 from marginfold.datasets import cross_planes
 from marginfold.errors import InvalidParameterError, SolverError
+from marginfold.protocols.choices import NOT_COMPUTED
 from marginfold.protocols.papers import data, mrgepsvm
 from marginfold.protocols.papers import mrgepsvm_digits as digits
 from marginfold.protocols.papers import mrgepsvm_methods as methods
@@ -80,6 +81,12 @@ def test_every_printed_cell_has_a_place():
 def test_an_unknown_table_is_refused():
     with pytest.raises(InvalidParameterError, match="figure 4"):
         runs.plan(SMALL, "figure 4")
+
+
+@pytest.mark.parametrize("number", ["1", "2", "3", "4"])
+def test_an_unknown_scale_is_refused(number):
+    with pytest.raises(InvalidParameterError, match="'tiny'"):
+        runs.plan(Scale("tiny", 1, 1, 1, 1, controls=False), number)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -156,7 +163,7 @@ def test_nested_columns_stand_beside_without_a_printed_number(store):
     records = store.read(method="GEPSVM", protocol="linear, nested")
     assert cell.value == pytest.approx(100 - 100 * np.mean([r.value for r in records]))
     assert cell.printed is None
-    assert table.cell("votes", "SVM").note == "not computed"
+    assert table.cell("votes", "SVM").note == NOT_COMPUTED
 
 
 def test_the_planes_are_the_printed_ones():
@@ -191,6 +198,8 @@ def test_times_are_ratios_within_one_record_set(store):
         assert cell.note.startswith("same side" if same else "other side")
         assert cell.mark == ""
     assert table.errata == ("E44",)
+    same = sum(cell.note.startswith("same side") for cell in table.cells)
+    assert table.remark.startswith(f"On the printed side of GEPSVM are {same} of 3 ratios;")
 
 
 def test_large_sets_are_subsampled_with_the_rbf_kernel_only():

@@ -110,6 +110,21 @@ def test_the_first_score_denoises_and_the_second_does_not(store, shown):
     assert squared.mean() < noisy / 4
 
 
+def test_the_remark_counts_the_widths_at_which_the_second_score_denoises(store):
+    table = svmpca.tables(store, SMALL)[1]
+    nearer = sum(
+        table.cell(row, "score 2 from curve").value < table.cell(row, "rows from curve").value
+        for row in dict.fromkeys(cell.row for cell in table.cells)
+    )
+    assert table.remark.endswith(f"at {nearer} of {len(WIDTHS)} widths.")
+
+
+def test_the_stated_numbers_of_rows_are_those_drawn(store, shown):
+    for number, table in zip(("2", "4"), svmpca.tables(store, SMALL), strict=True):
+        assert f" {len(shown[number].panels[0].series[0].x)} rows" in table.protocol
+        assert table.remark.count(".") >= 1
+
+
 def test_figure_5_has_the_eigenvalues_of_the_centred_kernel_matrix(shown):
     series = shown["5"].panels[0].series[0]
     expected = []

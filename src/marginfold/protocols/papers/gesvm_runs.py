@@ -59,8 +59,11 @@ QUICK_ROWS = 400
 CONTROL_ROWS = 700
 """The most rows of a set whose permuted graphs are measured with the rbf kernel, unless full."""
 
-PLAIN = "SVM"
-"""The method without a graph."""
+PLAIN, PLAIN_Q1 = "SVM", f"SVM, C = {Q1_COST:g}"
+"""The method without a graph: as printed, and at the cost that Q1 has with a graph."""
+
+PLAIN_COSTS = {PLAIN: COST, PLAIN_Q1: Q1_COST}
+"""C of the methods without a graph."""
 
 GRAPHS: dict[str, Any] = {
     "Q_W": "within",
@@ -96,10 +99,10 @@ def _tasks(number: str, scale: Scale) -> Iterable[Task]:
     rbf = kernel == "rbf"
     choice = {"weights": weights(kernel, scale), "inner_folds": inner_folds(kernel, scale)}
     for dataset in DATASETS:
-        for method in columns(scale):
+        for method in columns(kernel, scale):
             if rbf and size(dataset)[0] > _most_rows(method, scale):
                 continue
-            options = {"folds": N_FOLDS} | ({} if method == PLAIN else choice)
+            options = {"folds": N_FOLDS} | ({} if method in PLAIN_COSTS else choice)
             for seed in scale.seeds:
                 for fold in range(N_FOLDS):
                     yield Task(STUDY, dataset, method, kernel, seed, fold, options, work=evaluate)
@@ -127,9 +130,27 @@ def _most_rows(method: str, scale: Scale) -> float:
     return CONTROL_ROWS if method in PERMUTED else np.inf
 
 
-def columns(scale: Scale) -> list[str]:
-    """Return the methods: the printed ones and, if the scale has them, the controls."""
-    return [PLAIN, *GRAPHS, *(PERMUTED if scale.controls else ())]
+def columns(kernel: str, scale: Scale) -> list[str]:
+    """Return the methods: the printed ones, their reference, and the controls of the scale."""
+    plain = dict.fromkeys((PLAIN, reference(kernel)))
+    return [*plain, *GRAPHS, *(PERMUTED if scale.controls else ())]
+
+
+def reference(kernel: str) -> str:
+    """Return the method without a graph that has the cost of those with one.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.papers.gesvm_runs import reference
+    >>> reference("linear"), reference("rbf")
+    ('SVM', 'SVM, C = 50')
+    """
+    return next(name for name, cost in PLAIN_COSTS.items() if cost == graph_cost(kernel))
+
+
+def graph_cost(kernel: str) -> float:
+    """Return C of the methods with a graph."""
+    return Q1_COST if kernel == "rbf" else COST
 
 
 def evaluate(task: Task) -> list[Result]:
@@ -137,8 +158,8 @@ def evaluate(task: Task) -> list[Result]:
     X, y = rows_and_labels(task.dataset)
     train, test = folds(y, task.options["folds"], task.seed)[task.fold]
     rows, new = split_scaled(X, train, test, "whole")
-    if task.method == PLAIN:
-        model, params = plain_svm(task.protocol), {}
+    if task.method in PLAIN_COSTS:
+        model, params = plain_svm(task.protocol, PLAIN_COSTS[task.method]), {}
     else:
         graph = graph_of(task)
         weight = chosen_weight(rows, y[train], graph, task)
@@ -156,15 +177,19 @@ def graph_of(task: Task) -> Any:
     return PermutedGraph(GRAPHS[PERMUTED[task.method]], random_state=state)
 
 
-def plain_svm(kernel: str) -> GESVC:
-    """Return the support vector machine without a graph, at the paper's cost."""
-    return GESVC(C=COST, graph_weight=0.0, **_kernel(kernel))
+def plain_svm(kernel: str, cost: float) -> GESVC:
+    """Return the support vector machine without a graph."""
+    return GESVC(C=cost, graph_weight=0.0, **_kernel(kernel))
 
 
 def graph_svm(kernel: str, graph: Any, weight: float) -> GESVC:
     """Return the graph embedded SVM as the paper has it: raw lambda, equal costs."""
     return GESVC(
-        C=_cost(kernel), graph=graph, graph_weight=weight, normalize_graph=False, **_kernel(kernel)
+        C=graph_cost(kernel),
+        graph=graph,
+        graph_weight=weight,
+        normalize_graph=False,
+        **_kernel(kernel),
     )
 
 
@@ -194,7 +219,7 @@ def path_errors(
     """
     lsva = LSVA(
         1,
-        C=_cost(kernel),
+        C=graph_cost(kernel),
         graph=graph,
         normalize_graph=False,
         class_weight=None,
@@ -209,10 +234,6 @@ def path_errors(
             predicted = (fitted.decision_function(new)[:, 0] > 0).astype(int)
         errors.append(float(np.mean(predicted != y_new)))
     return errors
-
-
-def _cost(kernel: str) -> float:
-    return Q1_COST if kernel == "rbf" else COST
 
 
 def _kernel(kernel: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from marginfold.estimators.mrgepsvm import MRGEPSVC
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph
+from marginfold.protocols.scales import scale_named
 from marginfold.rows import Array
 
 STUDY = "mrgepsvm"
@@ -27,7 +28,7 @@ STEPS = {
     "linear": {"quick": 6, "standard": 3, "full": 2},
     "rbf": {"quick": 6, "standard": 6, "full": 3},
 }
-"""Every how many of these exponents are tried, by kernel and scale; other scales as quick."""
+"""Every how many of these exponents are tried, by kernel and scale."""
 
 GRAPH_STEPS = {"quick": 9, "standard": 9, "full": 3}
 """The same for the weight of the graph, which is tried with each value of the ridge."""
@@ -138,8 +139,8 @@ def grid(kernel: str, scale: str) -> dict[str, list[int]]:
     >>> grid("rbf", "standard")["gamma"]
     [-6, -3, 0]
     """
-    main = _exponents(STEPS[kernel].get(scale, STEPS[kernel]["quick"]))
-    graph = _exponents(GRAPH_STEPS.get(scale, GRAPH_STEPS["quick"]))
+    known = scale_named(scale).name
+    main, graph = _exponents(STEPS[kernel][known]), _exponents(GRAPH_STEPS[known])
     found = {"C": main, "ridge": main, "graph_weight": graph}
     return found | ({"gamma": list(GAMMA_EXPONENTS)} if kernel == "rbf" else {})
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from marginfold.protocols.papers import mrgepsvm_methods as methods
 from marginfold.protocols.papers.data import rows_and_labels
 from marginfold.protocols.records import Result
-from marginfold.protocols.scales import Scale
+from marginfold.protocols.scales import Scale, scale_named
 from marginfold.protocols.scaling import split_scaled
 from marginfold.protocols.tasks import Task
 
@@ -25,7 +25,7 @@ KERNEL_ROWS = 1000
 """More rows than this are subsampled for the rbf kernel, whose cost is the cube of them."""
 
 REPEATS = {"quick": 3, "standard": 5, "full": 11}
-"""Fits of each method, of which the median counts; 5 where nothing is said."""
+"""Fits of each method, of which the median counts, by scale."""
 
 PARAMS = {"ridge": 1.0, "graph_weight": 1.0, "C": 1.0}
 """What is timed: the middle of the grids."""
@@ -36,11 +36,16 @@ ALL = "all methods"
 
 def time_tasks(kernel: str, scale: Scale) -> Iterable[Task]:
     """Return one task for each row of a table of times."""
-    options = {"repeats": REPEATS.get(scale.name, 5), "largest": KERNEL_ROWS}
+    options = {"repeats": repeats(scale), "largest": KERNEL_ROWS}
     for dataset in DATASETS:
         yield Task(
             methods.STUDY, dataset, ALL, f"{kernel}, times", 0, options=options, work=measure_times
         )
+
+
+def repeats(scale: Scale) -> int:
+    """Return how often each method is fitted at a scale."""
+    return REPEATS[scale_named(scale.name).name]
 
 
 def measure_times(task: Task) -> list[Result]:

@@ -28,6 +28,9 @@ CLOUD, SINE = "cloud", "noisy sine"
 CLOUD_ROWS, CLOUD_MEAN, CLOUD_MIXING = 100, (1.0, 2.0), ((2.0, 0.0), (1.0, 0.5))
 """A normal cloud off the origin, so that the bias matters: x = mean + mixing g."""
 
+SINE_ROWS = 120
+"""Rows of the noisy sine."""
+
 COMPONENTS: dict[str, tuple[int, ...]] = {"score 1": (0,), "score 2": (1,), "both scores": (0, 1)}
 """What rows are rebuilt from."""
 
@@ -82,7 +85,7 @@ def width_protocol(width: float) -> str:
 def rows_of(task: Task) -> Array:
     """Return the rows that a task is about."""
     if task.dataset == SINE:
-        return np.asarray(noisy_sine(random_state=task.seed).X)
+        return np.asarray(noisy_sine(SINE_ROWS, random_state=task.seed).X)
     rng = np.random.default_rng(task.seed)
     normal = rng.standard_normal((int(task.options["rows"]), 2))
     return np.asarray(normal @ np.array(CLOUD_MIXING).T + np.array(CLOUD_MEAN))

@@ -73,6 +73,9 @@ PAIR_VARIANTS = {"WSVDA": ("", "C 100", "ridge 1e-3")}
 PAIRS = ((1, 2), (3, 4), (5, 6))
 """Figure 2: pairs of features or components, numbered from 1."""
 
+FEWER = "fewer components"
+"""Why a pair of a training fold has no value: a method that stopped before it parts nothing."""
+
 
 def plan(scale: Scale, table: str | None = None) -> list[Task]:
     """Return the tasks of Table 3 and the figures, or of one ("3", "figure 2")."""
@@ -193,7 +196,7 @@ def part(task: Task) -> list[Result]:
     return [
         Result("separable", float(separable(Z[:, [i - 1, j - 1]], y)), {"pair": f"{i}, {j}"})
         if j <= Z.shape[1]
-        else Result("separable", None, {"pair": f"{i}, {j}"}, reason="fewer components")
+        else Result("separable", None, {"pair": f"{i}, {j}"}, reason=FEWER)
         for i, j in PAIRS
     ]
 
