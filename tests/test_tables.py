@@ -15,12 +15,11 @@ from marginfold.models import load_model, save_model  # noqa: E402
 from marginfold.tables import (  # noqa: E402
     TableModel,
     inspect_columns,
-    preprocessor,
     read_table,
     split_target,
     write_table,
 )
-from marginfold.tables.columns import arrange  # noqa: E402
+from marginfold.tables.columns import arrange, encoder  # noqa: E402
 
 
 def frame_of(n=12, **columns):
@@ -255,9 +254,9 @@ def test_objects_are_no_codes_whatever_is_told():
         inspect_columns(frame_of(odd=[[1, 2]] * 12), categorical=["odd"])
 
 
-def encoded(frame, **options):
+def encoded(frame, scale="standard"):
     found = inspect_columns(frame)
-    return preprocessor(frame, **options), arrange(frame, found.numbers, found.levels)
+    return encoder(found, scale), arrange(frame, found.numbers, found.levels)
 
 
 def test_the_numbers_are_those_of_the_formulas():
@@ -283,7 +282,7 @@ def test_the_numbers_are_those_of_the_formulas():
 
 def test_an_unknown_scale_is_refused():
     with pytest.raises(InvalidParameterError, match="scale must be one of 'standard'"):
-        preprocessor(PLAIN, scale="log")
+        encoder(inspect_columns(PLAIN), "log")
 
 
 def labelled(n=60):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-INSTALL_LINE = 'pip install "marginfold[cli]"'
-"""What installs everything that the commands need."""
+from marginfold.extras import require
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 for success, 2 for input that cannot be used, 1 for a defect, 130 if interrupted.
+        0 for success, 1 for results that are missing or a defect, 2 for input that cannot be
+        used, 130 if interrupted.
 
     Examples
     --------
@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     try:
-        import typer  # noqa: F401
-    except ModuleNotFoundError:
-        sys.stderr.write(f"error: the command line needs typer: {INSTALL_LINE}\n")
+        require("typer")
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"error: {error}\n")
         return 2
     from marginfold.cli.app import app
     from marginfold.cli.errors import run

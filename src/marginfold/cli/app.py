@@ -9,6 +9,12 @@ import typer
 from marginfold._version import __version__
 from marginfold.cli import compare, datasets, fit, models, reproduce
 
+EPILOG = """\b
+Every command has its own --help with examples.
+Exit codes: 0 done; 1 results are missing, or a defect; 2 input, options or files that cannot be
+used, or a package that is not installed; 130 interrupted.
+"""
+
 app = typer.Typer(
     name="marginfold",
     add_completion=False,
@@ -19,7 +25,7 @@ app = typer.Typer(
 """The command ``marginfold``; every module of commands is registered below."""
 
 
-@app.callback(invoke_without_command=True, epilog="Every command has its own --help with examples.")
+@app.callback(invoke_without_command=True, epilog=EPILOG)
 def about(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,

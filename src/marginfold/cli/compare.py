@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import tempfile
-import textwrap
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from marginfold.cli.output import show_json, show_notes, show_table
+from marginfold.cli.errors import FAILED
+from marginfold.cli.options import (
+    Categorical,
+    Drop,
+    DropMissingTarget,
+    Jobs,
+    Json,
+    OptionalTarget,
+    Overwrite,
+    check_drop,
+)
+from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
 from marginfold.cli.progress import follow
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.extras import require
+from marginfold.files import check_writable
 
 if TYPE_CHECKING:
     from marginfold.protocols.comparison import Verdict
-    from marginfold.protocols.comparison_runs import Comparison
-
-LINE = 100
-"""Characters of a line of words."""
+    from marginfold.protocols.comparison_runs import Comparison, Source
+    from marginfold.protocols.records import RecordStore
 
 EXAMPLES = """\b
 Examples:
@@ -28,76 +39,92 @@ Examples:
   marginfold compare patients.parquet -t outcome --drop id --report patients.html
   marginfold compare wine --methods lda,lsva,wsvda --json
 A name of 'marginfold datasets' stands for that set. With --run the records are kept, and a stopped
-comparison goes on where it was.
+comparison goes on where it was. The exit code is 1 if no method could be measured.
 """
+
+
+Methods = Annotated[
+    str | None, typer.Option("--methods", help="Names apart by commas; all by default.")
+]
+Protocol = Annotated[
+    str, typer.Option(help="nested: choose inside the training rows; paper: on the test rows.")
+]
 
 
 def compare(
     data: Annotated[str, typer.Argument(help="A table (CSV, Parquet), or a bundled set's name.")],
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column with the classes.")
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option("--methods", help="Names apart by commas; all by default.")
-    ] = None,
-    protocol: Annotated[
-        str,
-        typer.Option(help="nested: choose inside the training rows; paper: on the test rows."),
-    ] = "nested",
+    target: OptionalTarget = None,
+    methods: Methods = None,
+    protocol: Protocol = "nested",
     folds: Annotated[int, typer.Option("--folds", min=2, help="Folds.")] = 5,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Partitions.")] = 2,
-    drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="Column to leave out; repeatable.")
-    ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option("--categorical", help="Column to take as categories; repeatable."),
-    ] = None,
-    drop_missing_target: Annotated[
-        bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
-    ] = False,
+    drop: Drop = None,
+    categorical: Categorical = None,
+    drop_missing_target: DropMissingTarget = False,
     report: Annotated[Path | None, typer.Option("--report", help="HTML file to write.")] = None,
-    run: Annotated[
-        Path | None, typer.Option("--run", help="Folder that keeps the records.")
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = 2,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing report.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    run: Annotated[Path | None, typer.Option("--run", help="Folder to keep the records.")] = None,
+    jobs: Jobs = 2,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
-    from marginfold.files import check_writable
-    from marginfold.protocols.comparison import conclude
-    from marginfold.protocols.comparison_pictures import pictures
-    from marginfold.protocols.comparison_runs import PROTOCOLS, Comparison
-    from marginfold.protocols.records import RecordStore
-    from marginfold.protocols.run import run_tasks
+    _check(protocol, report, overwrite)
+    with ExitStack() as stack:
+        source = _source(data, target, drop, categorical, drop_missing_target, stack)
+        comparison = _plan(source, methods, protocol, folds, repeats)
+        store = _store(run, stack)
+        verdict, tasks = _run(comparison, store, jobs)
+        if report is not None:
+            from marginfold.protocols.comparison_pictures import pictures
+
+            _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
+        show_notes(comparison.notes)
+        if as_json:
+            show_json(_result(data, comparison, verdict, tasks, report))
+        else:
+            _show(verdict)
+    if not verdict.best:
+        _fail(verdict)
+
+
+def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
+    """Refuse early what could not be compared, or not be reported."""
+    from marginfold.protocols.comparison_runs import PROTOCOLS
 
     if protocol not in PROTOCOLS:
         raise InvalidParameterError(
             f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
         )
+    require("pandas", *([] if report is None else ["jinja2", "matplotlib"]))
     if report is not None:
         check_writable(report, overwrite=overwrite)
-    with ExitStack() as stack:
-        source = _source(data, target, drop, categorical, drop_missing_target, stack)
-        names = None if methods is None else [name.strip() for name in methods.split(",")]
-        comparison = Comparison.of(
-            source, names, protocol=protocol, n_folds=folds, n_repeats=repeats
-        )
-        folder = run or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        store = stack.enter_context(RecordStore(folder))
-        with follow("comparing") as progress:
-            summary = run_tasks(comparison.tasks(), store, n_jobs=jobs, progress=progress)
-        verdict = conclude(comparison, store)
-        if report is not None:
-            _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
-        show_notes(comparison.notes)
-        if as_json:
-            show_json(_result(data, comparison, verdict, asdict(summary), report))
-        else:
-            _show(verdict)
+
+
+def _plan(
+    source: Source, methods: str | None, protocol: str, folds: int, repeats: int
+) -> Comparison:
+    from marginfold.protocols.comparison_runs import Comparison
+
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    return Comparison.of(source, names, protocol=protocol, n_folds=folds, n_repeats=repeats)
+
+
+def _store(run: Path | None, stack: ExitStack) -> RecordStore:
+    """Open the records of the run; without a folder they last as long as the command."""
+    from marginfold.protocols.records import RecordStore
+
+    folder = run or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    return stack.enter_context(RecordStore(folder))
+
+
+def _run(comparison: Comparison, store: RecordStore, jobs: int) -> tuple[Verdict, dict[str, int]]:
+    """Compute what the records lack; return what they say, and how many tasks there were."""
+    from marginfold.protocols.comparison import conclude
+    from marginfold.protocols.run import run_tasks
+
+    with follow("comparing") as progress:
+        summary = run_tasks(comparison.tasks(), store, n_jobs=jobs, progress=progress)
+    return conclude(comparison, store), asdict(summary)
 
 
 def _source(
@@ -107,7 +134,7 @@ def _source(
     categorical: list[str] | None,
     drop_missing: bool,
     stack: ExitStack,
-) -> Any:
+) -> Source:
     """Return where the table is; a bundled set is written out as one first."""
     from marginfold.datasets import catalogue, load
     from marginfold.protocols.comparison_runs import Source
@@ -128,6 +155,7 @@ def _source(
         )
     if target is None:
         raise InvalidParameterError("--target is missing: name the column with the classes.")
+    check_drop(drop or (), target)
     return Source(data, target, tuple(drop or ()), tuple(categorical or ()), drop_missing)
 
 
@@ -180,8 +208,16 @@ def _show(verdict: Verdict) -> None:
     show_table(names, rows)
     typer.echo("")
     for sentence in verdict.sentences:
-        typer.echo(textwrap.fill(sentence, LINE))
+        show_words(sentence)
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
+
+
+def _fail(verdict: Verdict) -> NoReturn:
+    """End without a result; the commonest reason stands for all."""
+    reasons = Counter(row.reason for row in verdict.rows if row.reason)
+    why = f": {reasons.most_common(1)[0][0]}" if reasons else "."
+    show_error(f"no method could be measured on all folds{why}")
+    raise typer.Exit(FAILED)
 
 
 def _result(

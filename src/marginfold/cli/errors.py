@@ -9,19 +9,18 @@ from typing import Any
 
 import typer
 
+from marginfold.cli.output import one_line, show_error
 from marginfold.errors import MarginfoldError
+from marginfold.extras import EXTRAS, advice
 
 FAILED = 1
-"""A defect of marginfold."""
+"""Results that could not be computed, or a defect of marginfold."""
 
 REFUSED = 2
 """Input, options or files that cannot be used."""
 
 INTERRUPTED = 130
 """Stopped by the user, as shells count it: 128 and the number of the signal."""
-
-OPTIONAL = frozenset({"jinja2", "matplotlib", "pandas", "pyarrow", "rich", "skops"})
-"""Packages of the extras; their absence is said with the line that installs them."""
 
 
 def run(app: typer.Typer, arguments: list[str]) -> int:
@@ -40,7 +39,7 @@ def run(app: typer.Typer, arguments: list[str]) -> int:
         if debug:
             traceback.print_exc()
         code, line = explain(error)
-        sys.stderr.write(f"error: {line}\n")
+        show_error(line)
         return code
     if code == INTERRUPTED:
         sys.stderr.write("interrupted\n")
@@ -50,26 +49,21 @@ def run(app: typer.Typer, arguments: list[str]) -> int:
 def explain(error: Exception) -> tuple[int, str]:
     """Return the exit code of an error and its one line."""
     if isinstance(error, MarginfoldError):
-        return REFUSED, _one_line(str(error))
-    if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL:
-        return REFUSED, _missing_package(error)
+        return REFUSED, one_line(str(error))
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return REFUSED, _missing_package(error, error.name)
     if isinstance(error, OSError):
-        return REFUSED, _one_line(_system_message(error))
+        return REFUSED, one_line(_system_message(error))
     usage = _usage_message(error)
     if usage:
-        return REFUSED, _one_line(usage)
+        return REFUSED, one_line(usage)
     message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return FAILED, f"unexpected {_one_line(message)} (run with --debug for the traceback)"
+    return FAILED, f"unexpected {one_line(message)} (run with --debug for the traceback)"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _missing_package(error: ModuleNotFoundError) -> str:
-    if "pip install" in str(error):
-        return _one_line(str(error))
-    return f'{error.name} is not installed: pip install "marginfold[cli]"'
+def _missing_package(error: ModuleNotFoundError, name: str) -> str:
+    said = one_line(str(error))
+    return said if "pip install" in said else advice([name])
 
 
 def _system_message(error: OSError) -> str:

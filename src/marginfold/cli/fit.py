@@ -16,12 +16,24 @@ from marginfold.cli.fitting import (
     check_method,
     fit_table,
 )
-from marginfold.cli.options import Data, Json, Overwrite
+from marginfold.cli.options import (
+    Categorical,
+    Data,
+    Drop,
+    DropMissingTarget,
+    Json,
+    Overwrite,
+    Target,
+    check_drop,
+)
 from marginfold.cli.output import show_json, show_notes, show_rows, show_table
-from marginfold.errors import InvalidInputError
+from marginfold.extras import require
+from marginfold.files import check_writable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from marginfold.rows import Array
 
 FIT_EXAMPLES = """\b
 Examples:
@@ -32,65 +44,57 @@ Examples:
 """The end of the help."""
 
 
+Method = Annotated[
+    str, typer.Option("--method", "-m", metavar="NAME", help=f"One of {', '.join(METHODS)}.")
+]
+Kernel = Annotated[
+    str | None, typer.Option("--kernel", metavar="NAME", help=f"One of {', '.join(KERNELS)}.")
+]
+Dims = Annotated[
+    int | None,
+    typer.Option("--dims", "-d", metavar="COUNT", help="Number of components (transformers)."),
+]
+Cost = Annotated[
+    float | None, typer.Option("-C", metavar="NUMBER", help="Cost of a margin violation.")
+]
+GraphWeight = Annotated[
+    float | None, typer.Option("--graph-weight", metavar="NUMBER", help="Weight of the graph.")
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        "--scale", metavar="NAME", help="Scaling of numbers: standard, range ([-1, 1]) or none."
+    ),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", "-s", metavar="FILE", help="Model file to write (.skops)."),
+]
+
+
 def fit(
     data: Data,
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")
-    ],
-    method: Annotated[
-        str, typer.Option("--method", "-m", metavar="NAME", help=f"One of {', '.join(METHODS)}.")
-    ] = "lsva",
-    kernel: Annotated[
-        str | None, typer.Option("--kernel", metavar="NAME", help=f"One of {', '.join(KERNELS)}.")
-    ] = None,
-    dims: Annotated[
-        int | None,
-        typer.Option("--dims", "-d", metavar="COUNT", help="Number of components (transformers)."),
-    ] = None,
-    cost: Annotated[
-        float | None, typer.Option("-C", metavar="NUMBER", help="Cost of a margin violation.")
-    ] = None,
-    graph_weight: Annotated[
-        float | None, typer.Option("--graph-weight", metavar="NUMBER", help="Weight of the graph.")
-    ] = None,
-    scale: Annotated[
-        str,
-        typer.Option(
-            "--scale", metavar="NAME", help="Scaling of numbers: standard, range ([-1, 1]) or none."
-        ),
-    ] = "standard",
-    drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", metavar="COLUMN", help="Column to leave out; repeatable."),
-    ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--categorical",
-            metavar="COLUMN",
-            help="Column of codes to take as categories; repeatable.",
-        ),
-    ] = None,
-    drop_missing_target: Annotated[
-        bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
-    ] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", "-s", metavar="FILE", help="Model file to write (.skops)."),
-    ] = None,
+    target: Target,
+    method: Method = "lsva",
+    kernel: Kernel = None,
+    dims: Dims = None,
+    cost: Cost = None,
+    graph_weight: GraphWeight = None,
+    scale: Scale = "standard",
+    drop: Drop = None,
+    categorical: Categorical = None,
+    drop_missing_target: DropMissingTarget = False,
+    save: Save = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Fit a method to a table; show what it found and save it."""
     check_method(method)
     check_kernel(kernel)
-    from marginfold.files import check_writable
-    from marginfold.tables import inspect_columns, read_table, split_target
+    _check_save(save, overwrite)
+    features, labels = _read(data, target, drop or [], drop_missing_target)
+    from marginfold.tables import inspect_columns
 
-    if save is not None:
-        check_writable(save, overwrite=overwrite)
-    frame = _without(read_table(data), drop or [], target)
-    features, labels = split_target(frame, target, drop_missing=drop_missing_target)
     columns = inspect_columns(features, categorical=categorical or [])
     options = {"--kernel": kernel, "--dims": dims, "-C": cost, "--graph-weight": graph_weight}
     estimator = build_method(method, options)
@@ -107,13 +111,24 @@ def fit(
         _show_fit(result)
 
 
-def _without(frame: pd.DataFrame, drop: list[str], target: str) -> pd.DataFrame:
+def _check_save(save: Path | None, overwrite: bool) -> None:
+    """Refuse early what could not be fitted, or not be saved."""
+    require("pandas", *(["skops"] if save is not None else []))
+    if save is not None:
+        check_writable(save, overwrite=overwrite)
+
+
+def _read(
+    data: Path, target: str, drop: list[str], drop_missing: bool
+) -> tuple[pd.DataFrame, Array]:
+    """Return the features and the labels of the file."""
+    from marginfold.tables import read_table, split_target
     from marginfold.tables.target import check_columns
 
+    check_drop(drop, target)
+    frame = read_table(data)
     check_columns(frame, drop, "--drop")
-    if target in drop:
-        raise InvalidInputError(f"--drop {target} is the target; choose one of both.")
-    return frame.drop(columns=drop)
+    return split_target(frame.drop(columns=drop), target, drop_missing=drop_missing)
 
 
 def _described(fitted: Fitted, method: str, labels: Any, n_columns: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import typer
 from marginfold.cli.options import Data, Json, Keep, Model, Out, Overwrite
 from marginfold.cli.output import show_json, show_notes, show_rows
 from marginfold.errors import InvalidInputError
+from marginfold.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +37,25 @@ Examples:
 """
 
 
+OTHERWISE = {
+    "transform": ("classifier", "has no components", "predict"),
+    "predict": ("transformer", "predicts no class", "transform"),
+}
+"""What a model is that cannot answer a command, what it lacks, and the command to use."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command was asked for."""
+
+    model: Path
+    data: Path
+    out: Path | None
+    keep: list[str]
+    overwrite: bool
+    as_json: bool
+
+
 def transform(
     model: Model,
     data: Data,
@@ -47,17 +68,7 @@ def transform(
 
     Without --out they go to standard output, as CSV.
     """
-    loaded = _load(model, out, overwrite)
-    if not hasattr(loaded.method, "transform"):
-        raise InvalidInputError(
-            f"{model} holds the classifier {_name(loaded)}, which has no components; use "
-            f"'marginfold predict {model} {data}'."
-        )
-    frame = _read_rows(loaded, data, keep or [])
-    names = loaded.method.get_feature_names_out().tolist()
-    components = loaded.transform(frame)
-    columns = {name: components[:, k] for k, name in enumerate(names)}
-    _finish(frame, keep or [], columns, out, overwrite, as_json)
+    _answer("transform", Request(model, data, out, _once(keep), overwrite, as_json))
 
 
 def predict(
@@ -72,79 +83,84 @@ def predict(
 
     Without --out they go to standard output, as CSV.
     """
-    loaded = _load(model, out, overwrite)
-    if not hasattr(loaded.method, "predict"):
+    _answer("predict", Request(model, data, out, _once(keep), overwrite, as_json))
+
+
+def _once(names: list[str] | None) -> list[str]:
+    return list(dict.fromkeys(names or []))
+
+
+def _answer(command: str, request: Request) -> None:
+    """Load the model, let it work on the table and write the new columns."""
+    model = _load(request)
+    if not hasattr(model.method, command):
+        kind, lack, other = OTHERWISE[command]
         raise InvalidInputError(
-            f"{model} holds the transformer {_name(loaded)}, which predicts no class; use "
-            f"'marginfold transform {model} {data}'."
+            f"{request.model} holds the {kind} {type(model.method).__name__.lower()}, which "
+            f"{lack}; use 'marginfold {other} {request.model} {request.data}'."
         )
-    frame = _read_rows(loaded, data, keep or [])
-    _finish(frame, keep or [], {PREDICTION: loaded.predict(frame)}, out, overwrite, as_json)
+    frame = _read_rows(model, request)
+    if command == "predict":
+        columns = {PREDICTION: model.predict(frame)}
+    else:
+        names = model.method.get_feature_names_out().tolist()
+        columns = dict(zip(names, model.transform(frame).T, strict=True))
+    _finish(frame, columns, request)
 
 
-def _name(model: TableModel) -> str:
-    return type(model.method).__name__.lower()
-
-
-def _load(path: Path, out: Path | None, overwrite: bool) -> TableModel:
+def _load(request: Request) -> TableModel:
     """Load the model, once it is known that the output can be written."""
     from marginfold.models import load_model
     from marginfold.tables import TableModel
     from marginfold.tables.writing import check_table_path
 
-    if out is not None:
-        check_table_path(out, overwrite=overwrite)
+    require("pandas", "skops")
+    if request.out is not None:
+        check_table_path(request.out, overwrite=request.overwrite)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = load_model(path)
+        model = load_model(request.model)
     if not isinstance(model, TableModel):
         raise InvalidInputError(
-            f"{path} holds a bare {type(model).__name__} without column names; the commands need "
-            "a model of 'marginfold fit --save'. In Python, load_model gives it."
+            f"{request.model} holds a bare {type(model).__name__} without column names; the "
+            "commands need a model of 'marginfold fit --save'. In Python, load_model gives it."
         )
     show_notes(str(warning.message) for warning in caught)
     return model
 
 
-def _read_rows(model: TableModel, data: Path, keep: list[str]) -> pd.DataFrame:
+def _read_rows(model: TableModel, request: Request) -> pd.DataFrame:
     """Read the rows to work on; note the columns that are not used."""
     from marginfold.tables import read_table
     from marginfold.tables.target import check_columns, listed
 
-    frame = read_table(data, min_rows=1)
-    check_columns(frame, keep, "--keep")
+    frame = read_table(request.data, min_rows=1)
+    check_columns(frame, request.keep, "--keep")
     model.arranged(frame.iloc[:0])
-    used = {*model.columns, model.target, *keep}
+    used = {*model.columns, model.target, *request.keep}
     extra = [name for name in frame.columns if name not in used]
     if extra:
         show_notes([f"columns that the model does not use: {listed(extra)}"])
     return frame
 
 
-def _finish(
-    frame: pd.DataFrame,
-    keep: list[str],
-    columns: dict[str, Any],
-    out: Path | None,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
+def _finish(frame: pd.DataFrame, columns: dict[str, Any], request: Request) -> None:
     """Write kept and new columns to the file, or print them."""
     from marginfold.tables import write_table
 
-    keep = list(dict.fromkeys(keep))
-    clash = [name for name in keep if name in columns]
+    clash = [name for name in request.keep if name in columns]
     if clash:
         raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
-    result = frame[keep].assign(**columns)
+    result = frame[request.keep].assign(**columns)
     summary = {"rows": len(result), "columns": list(result.columns)}
-    if out is not None:
-        write_table(result, out, overwrite=overwrite)
-        shown = summary | {"out": str(out)}
-        show_json(shown) if as_json else show_rows(
-            [("rows", str(len(result))), ("saved", str(out))]
-        )
-    elif as_json:
+    if request.out is not None:
+        out = str(request.out)
+        write_table(result, out, overwrite=request.overwrite)
+        if request.as_json:
+            show_json(summary | {"out": out})
+        else:
+            show_rows([("rows", str(len(result))), ("saved", out)])
+    elif request.as_json:
         values = result.astype(object).where(result.notna(), None)
         show_json(summary | {"data": values.to_dict("records")})
     else:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
+
+LINE = 100
+"""Characters of a line of words."""
 
 
 def show_json(result: Mapping[str, Any]) -> None:
@@ -34,9 +38,24 @@ def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def show_notes(notes: Iterable[str]) -> None:
-    """Print notes on standard error."""
+    """Print notes on standard error, a line for each."""
     for note in notes:
-        typer.echo(f"note: {note}", err=True)
+        typer.echo(f"note: {one_line(note)}", err=True)
+
+
+def show_error(text: str) -> None:
+    """Print what went wrong as one line on standard error."""
+    typer.echo(f"error: {one_line(text)}", err=True)
+
+
+def one_line(text: str) -> str:
+    """Return the words of a text with single spaces between."""
+    return " ".join(text.split())
+
+
+def show_words(text: str, *, indent: str = "") -> None:
+    """Print a sentence in lines that fit a terminal, all but the first indented."""
+    typer.echo(textwrap.fill(text, LINE, subsequent_indent=indent))
 
 
 def progress(label: str, items: Sequence[Any]) -> Iterator[Any]:

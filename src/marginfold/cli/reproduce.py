@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marginfold.cli.output import show_json, show_notes, show_table
+from marginfold.cli.errors import FAILED
+from marginfold.cli.options import Jobs, Json
+from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
 from marginfold.cli.progress import follow
 from marginfold.errors import InvalidParameterError
+from marginfold.extras import require
+from marginfold.files import check_writable
+from marginfold.protocols.papers import STUDIES
 
 if TYPE_CHECKING:
     from marginfold.protocols.choices import Evidence
     from marginfold.protocols.results import Figure, Table
-
-LINE = 100
-"""Characters of a line of words."""
+    from marginfold.protocols.run import Summary
 
 SHOWN_REASONS = 10
 """Reasons for absent results that are printed; the records hold all."""
-
-STUDY_NAMES = ("lsva", "wsvda", "gesvm", "mrgepsvm", "svmpca")
-"""The papers; "all" stands for every one."""
 
 RUNS = "marginfold-runs"
 """Folder of the runs that were given no folder."""
@@ -37,12 +37,13 @@ Examples:
   marginfold reproduce lsva --table I --quick
   marginfold reproduce all --full --run papers --jobs 2
   marginfold reproduce svmpca --quick --json
-A run that was stopped goes on where it was: give the same folder again.
+A run that was stopped goes on where it was: give the same folder again. The exit code is 1 if
+tasks failed; the report is written all the same.
 """
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDY_NAMES)}, or all.")],
+    paper: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}, or all.")],
     table: Annotated[
         str | None, typer.Option("--table", help="One table or figure only: I, 3, 'figure 2'.")
     ] = None,
@@ -52,15 +53,48 @@ def reproduce(
         Path | None,
         typer.Option("--run", help=f"Folder of the records (else {RUNS}/PAPER-SCALE)."),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    jobs: Jobs = 2,
+    as_json: Json = False,
 ) -> None:
     """Compute a paper's tables and figures, print the agreement and write a report."""
-    names = _studies(paper, table)
+    names, scale = _studies(paper, table), _scale(quick, full)
+    require("jinja2", "matplotlib")
+    folder = run if run is not None else Path(RUNS) / f"{paper}-{scale}"
+    made = _compute(names, table, scale, folder, jobs)
+    report = folder / REPORT
+    _write(report, made.tables, made.figures, scale, folder)
+    show_notes(made.reasons)
+    if as_json:
+        show_json(_result(made, folder, report))
+    else:
+        _show(made.tables)
+        typer.echo(f"records: {folder / 'records.sqlite'}")
+        typer.echo(f"report:  {report}")
+    if made.summary.failed:
+        show_error(f"tasks that failed: {made.summary.failed}; the next run tries them again.")
+        raise typer.Exit(FAILED)
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a run came to: tables and figures by study, and why tasks have no result."""
+
+    tables: dict[str, list[Table]]
+    figures: dict[str, list[Figure]]
+    summary: Summary
+    reasons: list[str]
+
+
+def _scale(quick: bool, full: bool) -> str:
     if quick and full:
         raise InvalidParameterError("--quick and --full exclude each other; give one or none.")
-    scale_name = "quick" if quick else "full" if full else "standard"
-    from marginfold.files import check_writable
+    return "quick" if quick else "full" if full else "standard"
+
+
+def _compute(
+    names: list[str], table: str | None, scale_name: str, folder: Path, jobs: int
+) -> Reproduced:
+    """Compute what the records in the folder lack, and all that is made of them."""
     from marginfold.protocols.choices import Evidence
     from marginfold.protocols.papers import study
     from marginfold.protocols.records import RecordStore
@@ -70,35 +104,26 @@ def reproduce(
     scale = scale_named(scale_name)
     modules = [study(name) for name in names]
     tasks = [task for module in modules for task in module.plan(scale, table)]
-    folder = run if run is not None else Path(RUNS) / f"{paper}-{scale_name}"
-    report = folder / REPORT
     with RecordStore(folder) as store:
-        check_writable(report, overwrite=True)
+        check_writable(folder / REPORT, overwrite=True)
         with follow("records") as progress:
             summary = run_tasks(tasks, store, n_jobs=jobs, progress=progress)
-        tables = {m.STUDY: m.tables(store, scale) for m in modules}
-        figures = {m.STUDY: m.figures(store, scale) for m in modules}
-        reasons = _reasons(Evidence(store, tasks))
-    _write(report, tables, figures, scale_name, folder)
-    if summary.failed:
-        show_notes([f"{summary.failed} tasks failed and will be tried again by the next run"])
-    show_notes(reasons)
-    if as_json:
-        show_json(_result(tables, figures, summary, folder, report))
-    else:
-        _show(tables)
-        typer.echo(f"records: {folder / 'records.sqlite'}")
-        typer.echo(f"report:  {report}")
+        return Reproduced(
+            {m.STUDY: m.tables(store, scale) for m in modules},
+            {m.STUDY: m.figures(store, scale) for m in modules},
+            summary,
+            _reasons(Evidence(store, tasks)),
+        )
 
 
 def _studies(paper: str, table: str | None) -> list[str]:
     if paper == "all":
         if table is not None:
             raise InvalidParameterError("--table needs one paper, not 'all'.")
-        return list(STUDY_NAMES)
-    if paper not in STUDY_NAMES:
+        return list(STUDIES)
+    if paper not in STUDIES:
         raise InvalidParameterError(
-            f"There is no paper {paper!r}; choose from {', '.join(STUDY_NAMES)} or all."
+            f"There is no paper {paper!r}; choose from {', '.join(STUDIES)} or all."
         )
     return [paper]
 
@@ -127,29 +152,19 @@ def _show(tables: dict[str, list[Table]]) -> None:
     show_table(names, rows)
     typer.echo("")
     for remark in remarks:
-        typer.echo(textwrap.fill(remark, LINE, subsequent_indent="  "))
+        show_words(remark, indent="  ")
     typer.echo("")
 
 
-def _result(
-    tables: dict[str, list[Table]],
-    figures: dict[str, list[Figure]],
-    summary: Any,
-    folder: Path,
-    report: Path,
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _result(made: Reproduced, folder: Path, report: Path) -> dict[str, Any]:
+    tables = [table for of_one in made.tables.values() for table in of_one]
+    figures = [figure for of_one in made.figures.values() for figure in of_one]
     return {
         "run": str(folder),
         "report": str(report),
-        "tasks": asdict(summary),
-        "tables": [asdict(t) | {"counts": t.counts()} for made in tables.values() for t in made],
-        "figures": [
-            {"study": f.study, "number": f.number, "title": f.title}
-            for made in figures.values()
-            for f in made
-        ],
+        "tasks": asdict(made.summary),
+        "tables": [asdict(t) | {"counts": t.counts()} for t in tables],
+        "figures": [{"study": f.study, "number": f.number, "title": f.title} for f in figures],
     }
 
 
@@ -163,7 +178,7 @@ def _write(
     from marginfold.protocols.papers import STUDIES
     from marginfold.protocols.versions import versions
     from marginfold.reports import Report, paper_section, write_report
-    from marginfold.reports.comparison import agreement
+    from marginfold.reports.shown_table import agreement
 
     sections = [
         paper_section(tables[name], figures[name], title=STUDIES[name])

@@ -12,6 +12,7 @@ from typing import Any
 
 from marginfold._version import __version__
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
+from marginfold.extras import require
 from marginfold.files import check_writable, write_file
 from marginfold.models.allowed import ALLOWED
 
@@ -246,10 +247,7 @@ def _line(error: Exception) -> str:
 
 
 def _skops() -> Any:
-    try:
-        import skops.io
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'model files need skops: pip install "marginfold[cli]"', name="skops"
-        ) from error
+    require("skops")
+    import skops.io
+
     return skops.io

@@ -4,7 +4,7 @@ pandas and scikit-learn are imported where they are used: what is wrong with a f
 they are loaded.
 """
 
-from marginfold.tables.columns import Columns, inspect_columns, preprocessor
+from marginfold.tables.columns import Columns, inspect_columns
 from marginfold.tables.model import TableModel
 from marginfold.tables.reading import read_table
 from marginfold.tables.target import split_target
@@ -14,7 +14,6 @@ __all__ = [
     "Columns",
     "TableModel",
     "inspect_columns",
-    "preprocessor",
     "read_table",
     "split_target",
     "write_table",

@@ -96,39 +96,12 @@ def inspect_columns(frame: pd.DataFrame, *, categorical: Collection[str] = ()) -
     return Columns(tuple(numbers), tuple(levels), tuple(dropped), tuple(notes))
 
 
-def preprocessor(
-    frame: pd.DataFrame, *, scale: str = "standard", categorical: Collection[str] = ()
-) -> ColumnTransformer:
-    """Return the unfitted transformer that makes one matrix of numbers of a table.
+def encoder(columns: Columns, scale: str) -> ColumnTransformer:
+    """Return the unfitted transformer that makes numbers of what `arrange` gives.
 
     Numbers are imputed by the median and scaled; categories become one feature per level, a
     missing one being a level of its own and an unknown one none.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The features, without the target; give `arrange` its rows before `fit`.
-    scale : {"standard", "range", "none"}, default="standard"
-    categorical : collection of str, default=()
-        See `inspect_columns`.
-
-    Returns
-    -------
-    ColumnTransformer
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from marginfold.tables import preprocessor
-    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 3.0], "hue": ["red", "red", "blue"]})
-    >>> preprocessor(frame).fit(frame).get_feature_names_out().tolist()
-    ['size', 'hue_blue', 'hue_red']
     """
-    return encoder(inspect_columns(frame, categorical=categorical), scale)
-
-
-def encoder(columns: Columns, scale: str) -> ColumnTransformer:
-    """Return the unfitted transformer of columns of known kinds."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline

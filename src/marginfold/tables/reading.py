@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from marginfold.errors import InvalidInputError
+from marginfold.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,8 +93,8 @@ def _is_parquet(file: Path) -> bool:
 
 
 def _parquet(file: Path, content: bytes) -> pd.DataFrame:
-    pandas = load_pandas()
-    load_pyarrow()
+    require("pandas", "pyarrow")
+    import pandas
     import pyarrow.parquet
 
     try:
@@ -111,7 +112,9 @@ def _parquet(file: Path, content: bytes) -> pd.DataFrame:
 
 
 def _csv(file: Path, content: bytes) -> pd.DataFrame:
-    pandas = load_pandas()
+    require("pandas")
+    import pandas
+
     text = _decoded(file, _unzipped(file, content))
     delimiter = _delimiter(text)
     _check_records(file, text, delimiter)
@@ -217,24 +220,3 @@ def _refuse_duplicates(file: Path, names: list[str]) -> None:
 def first_line(error: Exception) -> str:
     """Return what an error says, in one line without a full stop."""
     return " ".join(str(error).split()).rstrip(".")
-
-
-def load_pandas() -> Any:
-    """Return pandas, or say how to install it."""
-    try:
-        import pandas
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'tables need pandas: pip install "marginfold[cli]"', name="pandas"
-        ) from error
-    return pandas
-
-
-def load_pyarrow() -> None:
-    """Load pyarrow, or say how to install it."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'Parquet files need pyarrow: pip install "marginfold[parquet]"', name="pyarrow"
-        ) from error

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from marginfold.errors import InvalidInputError
+from marginfold.extras import require
 from marginfold.files import check_writable, write_file
-from marginfold.tables.reading import load_pyarrow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ def check_table_path(path: str | os.PathLike[str], *, overwrite: bool = False) -
         )
     check_writable(path, overwrite=overwrite)
     if Path(path).suffix.lower() in {".parquet", ".pq"}:
-        load_pyarrow()
+        require("pyarrow")
 
 
 def write_table(
