@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 
@@ -20,6 +21,15 @@ CONTROL = ("LSVA", PERMUTED_GRAPH)
 ALONE = "a control, and no method to judge by it"
 """Why a control has no row when all methods failed."""
 
+LEAST_FOLDS = 5
+"""Fewer differences than this give no interval."""
+
+TOLERANCE = 2.0
+"""Points: a plainer method that is worse by no more than this will do."""
+
+SHOWN = 5
+"""Methods that a sentence names; the table has all."""
+
 DIGITS = 9
 """Digits by which errors differ; less is rounding, and the plainer method comes first."""
 
@@ -32,8 +42,7 @@ class Row:
     ----------
     method, words : str
     error, spread : float or None
-        Mean over all folds and standard deviation over repeats of the means over folds (over
-        folds, if there is one repeat), in percent.
+        Mean and standard deviation over all folds of all repeats, in percent.
     dimension : float or None
         Median of the chosen dimensions.
     seconds : float or None
@@ -123,7 +132,6 @@ def _row(
     comparison: Comparison,
 ) -> Row:
     percent = PERCENT * shares
-    by_repeat = percent.mean(axis=1) if len(percent) > 1 else percent[0]
     dimensions = [r.dimension for r in records if r.dimension is not None]
     seconds = {r.task: r.seconds for r in records}
     behind = None if is_best else _interval(percent - PERCENT * best, comparison)
@@ -131,7 +139,7 @@ def _row(
         method,
         METHODS[method].words,
         float(percent.mean()),
-        float(by_repeat.std(ddof=1)),
+        float(percent.std(ddof=1)),
         float(np.median(dimensions)) if dimensions else None,
         float(np.mean(list(seconds.values()))),
         behind,
@@ -139,9 +147,15 @@ def _row(
 
 
 def _interval(differences: Array, comparison: Comparison) -> Interval:
+    """Return the interval of a mean difference; without bounds if there are too few folds."""
+    if differences.size < LEAST_FOLDS:
+        return Interval(float(differences.mean()), -np.inf, np.inf, 1.0)
     n = len(comparison.source.read().labels)
     n_test = n // comparison.n_folds
-    return paired_interval(differences, n_train=n - n_test, n_test=n_test)
+    half_a_row = PERCENT / n_test / 2
+    found = paired_interval(differences, n - n_test, n_test, least_deviation=half_a_row)
+    low, high = max(found.low, -PERCENT), min(found.high, PERCENT)
+    return Interval(found.mean, low, high, found.p_value)
 
 
 def _reason(records: Sequence[Record]) -> str:
@@ -158,47 +172,77 @@ def _sentences(
 ) -> list[str]:
     by_name = {row.method: row for row in rows}
     candidates = [method for method in complete if not METHODS[method].control]
-    over = f"{comparison.n_repeats} repeats" if comparison.n_repeats > 1 else "folds"
     said = [
         f"Least error: {best} ({by_name[best].words}), {by_name[best].error:.1f} % (standard "
-        f"deviation over {over} {by_name[best].spread:.1f} points)."
+        f"deviation over folds {by_name[best].spread:.1f} points)."
     ]
-    if as_good:
-        said += _about_the_others(best, as_good, by_name)
-    elif len(candidates) > 1:
+    if complete[best].size < LEAST_FOLDS:
         said.append(
-            f"Each of the {len(candidates) - 1} others is worse by its own 95 % interval (not "
-            "corrected for their number)."
+            f"{complete[best].size} folds are too few to tell methods apart: at least "
+            f"{LEAST_FOLDS} are needed (--folds, --repeats)."
         )
-    said += _about_guessing(best, complete, comparison)
-    said += _about_the_graph(complete, comparison)
+    else:
+        said += _about_the_others(best, as_good, candidates, by_name)
+        said += _about_guessing(best, complete, comparison)
+        said += _about_the_graph(complete, comparison)
+    said += _about_the_choice(len(candidates), comparison)
+    return said + _how_to_keep(best, comparison)
+
+
+def _about_the_choice(n_candidates: int, comparison: Comparison) -> list[str]:
     if comparison.protocol == "paper":
-        said.append(
+        return [
             "Parameters were chosen on the test rows, as the papers do: these errors are too low. "
             "Use --protocol nested for an honest answer."
-        )
-    elif len(candidates) > 1:
+        ]
+    if n_candidates > 1:
+        return [
+            f"The winner was picked from {n_candidates} methods by these same folds, so its error "
+            "is a little too low: expect more on new rows."
+        ]
+    return []
+
+
+def _how_to_keep(best: str, comparison: Comparison) -> list[str]:
+    """Return the command that fits the method; what was chosen in folds is left to its user."""
+    options = METHODS[best].fit
+    if not options:
+        return []
+    source = comparison.source
+    words = ["marginfold fit", quote(source.path), "--target", quote(source.target)]
+    words += [f"--drop {quote(name)}" for name in source.drop]
+    return [f"To keep it: {' '.join(words)} --method {options} --save model.skops"]
+
+
+def _about_the_others(
+    best: str, as_good: Sequence[str], candidates: Sequence[str], rows: Mapping[str, Row]
+) -> list[str]:
+    n_others = len(candidates) - 1
+    if not as_good:
+        return [
+            f"Each of the {n_others} others is worse by its own 95 % interval (not corrected for "
+            "their number)."
+        ][: min(n_others, 1)]
+    shown = ", ".join(as_good[:SHOWN]) + (" ..." if len(as_good) > SHOWN else "")
+    said = [
+        f"{len(as_good)} of {n_others} others cannot be told apart from it (the 95 % interval of "
+        f"the difference holds 0): {shown}."
+    ]
+    plainest = min([best, *as_good], key=list(METHODS).index)
+    behind = rows[plainest].behind
+    if behind is None:
+        return [*said, "It is also the plainest of these."]
+    if behind.high <= TOLERANCE:
         said.append(
-            f"The least of {len(candidates)} errors is flattered by the choice among them: expect "
-            "more on new rows."
+            f"The plainest of these, {plainest}, will do: at most {max(behind.high, 0.0):.1f} "
+            "points worse (95 % interval)."
+        )
+    else:
+        said.append(
+            f"The plainest of these is {plainest}, {behind.low:+.1f} to {behind.high:+.1f} points "
+            "from the best (95 % interval): more rows or --repeats would tell more."
         )
     return said
-
-
-def _about_the_others(best: str, as_good: Sequence[str], rows: Mapping[str, Row]) -> list[str]:
-    said = [f"Not told apart from it (the 95 % interval holds 0): {', '.join(as_good)}."]
-    plainest = min([best, *as_good], key=list(METHODS).index)
-    if plainest == best:
-        return [*said, "It is also the plainest of these."]
-    behind = rows[plainest].behind
-    if behind is not None and (behind.low or behind.high):
-        interval = f", {behind.low:+.1f} to {behind.high:+.1f} points from {best} (95 % interval)"
-    else:
-        interval = ", the same in every fold"
-    return [
-        *said,
-        f"The plainest of these is {plainest}: {rows[plainest].error:.1f} %{interval}; it may do.",
-    ]
 
 
 def _about_guessing(best: str, complete: dict[str, Array], comparison: Comparison) -> list[str]:

@@ -37,6 +37,9 @@ WEIGHTS = (0.1, 1.0, 10.0)
 COSTS = (1.0, 10.0, 100.0)
 """Costs of a margin violation to choose from."""
 
+RIDGES = (1e-2, 1.0)
+"""Ridges of planes to choose from."""
+
 KERNEL_COST = 10.0
 """C of kernel embeddings."""
 
@@ -88,6 +91,8 @@ class Compared:
         From a `Size` to an `Embedding` or `Candidates`.
     slow : bool
         Whether it is left out above `SLOW_ROWS`.
+    fit : str
+        Options of `marginfold fit` for the method with its defaults; empty if it has none.
     control : bool
         Whether it is there to judge others by, and never recommended.
     """
@@ -96,6 +101,7 @@ class Compared:
     make: Callable[[Size], Embedding | Candidates]
     slow: bool = False
     control: bool = False
+    fit: str = ""
 
 
 def _rbf(size: Size) -> Any:
@@ -125,15 +131,20 @@ PERMUTED_GRAPH = "LSVA permuted graph"
 
 METHODS: dict[str, Compared] = {
     "all features": Compared(
-        "nearest neighbor on all scaled features", lambda size: Embedding(None, nested=False)
+        "nearest neighbors on all scaled features", lambda size: Embedding(None, nested=False)
     ),
-    "PCA": Compared("directions of largest variance", _embedding(lambda s: SVMPCA(s.n_components))),
-    "LDA": Compared("linear discriminants", _embedding(lambda s: LDA())),
-    "LPP": Compared("linear map that keeps neighbors", _embedding(lambda s: LPP(s.n_components))),
-    "MMDA": Compared("successive margins", _embedding(lambda s: MMDA(s.n_components))),
+    "PCA": Compared(
+        "directions of largest variance", _embedding(lambda s: SVMPCA(s.n_components)), fit="svmpca"
+    ),
+    "LDA": Compared("linear discriminants", _embedding(lambda s: LDA()), fit="lda"),
+    "LPP": Compared(
+        "linear map that keeps neighbors", _embedding(lambda s: LPP(s.n_components)), fit="lpp"
+    ),
+    "MMDA": Compared("successive margins", _embedding(lambda s: MMDA(s.n_components)), fit="mmda"),
     "LSVA": Compared(
         "successive margins with a neighbor graph",
         _embedding(lambda s: LSVA(s.n_components), WEIGHTS),
+        fit="lsva",
     ),
     PERMUTED_GRAPH: Compared(
         "control: the same with the graph on other rows",
@@ -143,17 +154,24 @@ METHODS: dict[str, Compared] = {
         control=True,
     ),
     "WSVDA": Compared(
-        "successive margins, within-class scatter", _embedding(lambda s: WSVDA(s.n_components))
+        "successive margins, within-class scatter",
+        _embedding(lambda s: WSVDA(s.n_components)),
+        fit="wsvda",
     ),
     "KPCA": Compared(
-        "kernel PCA, rbf", _embedding(lambda s: SVMPCA(s.n_components, kernel=_rbf(s)))
+        "kernel PCA, rbf",
+        _embedding(lambda s: SVMPCA(s.n_components, kernel=_rbf(s))),
+        fit="svmpca --kernel rbf",
     ),
     "KDA": Compared(
-        "kernel discriminants, rbf", _embedding(lambda s: LDA(shrinkage=1e-3, kernel=_rbf(s)))
+        "kernel discriminants, rbf",
+        _embedding(lambda s: LDA(shrinkage=1e-3, kernel=_rbf(s))),
+        fit="kda",
     ),
     "KLSVA": Compared(
         "LSVA with the rbf kernel",
         _embedding(lambda s: LSVA(s.n_components, C=KERNEL_COST, kernel=_rbf(s)), WEIGHTS),
+        fit="lsva --kernel rbf -C 10",
     ),
     "NCA": Compared(
         "neighborhood components analysis, then the nearest neighbor",
@@ -174,23 +192,34 @@ METHODS: dict[str, Compared] = {
         ),
     ),
     "SVC linear": Compared(
-        "support vector machine", _choice(lambda s, C: GESVC(C=C, graph_weight=0.0), C=COSTS)
+        "support vector machine, linear",
+        _choice(lambda s, C: GESVC(C=C, graph_weight=0.0), C=COSTS),
+        fit="gesvc --graph-weight 0",
     ),
-    "SVC rbf": Compared("support vector machine, rbf", _choice(lambda s, C: SVC(C=C), C=COSTS)),
+    "SVC rbf": Compared(
+        "support vector machine, rbf",
+        _choice(lambda s, C: SVC(C=C), C=COSTS),
+        fit="gesvc --kernel rbf --graph-weight 0",
+    ),
     "GESVC": Compared(
-        "support vector machine with a neighbor graph",
+        "support vector machine with a neighbor graph, linear",
         _choice(lambda s, **p: GESVC(**p), C=COSTS[:2], graph_weight=WEIGHTS),
+        fit="gesvc",
     ),
     "GEPSVC": Compared(
-        "nonparallel planes", _choice(lambda s, ridge: GEPSVC(ridge=ridge), ridge=(1e-2, 1.0))
+        "nonparallel planes, linear",
+        _choice(lambda s, ridge: GEPSVC(ridge=ridge), ridge=RIDGES),
+        fit="gepsvc",
     ),
     "MRGEPSVC": Compared(
-        "nonparallel planes with a graph",
-        _choice(lambda s, graph_weight: MRGEPSVC(graph_weight=graph_weight), graph_weight=WEIGHTS),
+        "nonparallel planes with a graph, linear",
+        _choice(lambda s, **p: MRGEPSVC(**p), graph_weight=WEIGHTS, ridge=RIDGES),
+        fit="mrgepsvc",
     ),
     "TwinSVC": Compared(
         "twin planes by least squares, rbf",
         _choice(lambda s, C1: TwinSVC(C1=C1, loss="least_squares", kernel=_rbf(s)), C1=(1.0, 10.0)),
+        fit="twinsvc --kernel rbf",
     ),
     LARGEST_CLASS: Compared(
         "control: the answer is always the largest class",
@@ -208,9 +237,9 @@ def suitable(size: Size, wanted: Sequence[str] | None = None) -> tuple[list[str]
     ----------
     size : Size
     wanted : sequence of str, optional
-        Names in any case; all suitable ones by default.
+        Names in any case; all suitable ones by default. The largest class is always there.
     """
-    names = _named(wanted) if wanted else list(METHODS)
+    names = _named([*wanted, LARGEST_CLASS]) if wanted else list(METHODS)
     left_out = {
         name: f"more than {SLOW_ROWS} training rows ({size.n_rows}): its time grows with the square"
         for name in names

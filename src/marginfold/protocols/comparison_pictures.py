@@ -44,12 +44,12 @@ def _curves(evidence: Evidence) -> Figure:
         ends = np.array([min(s.x[0] for s in series), max(s.x[-1] for s in series)])
         level = PERCENT * float(np.mean([r.value for r in whole if r.value is not None]))
         series.append(Series(WHOLE, ends, np.full(2, level)))
-    panel = Panel("", series, "components", "error %, 1-NN")
+    panel = Panel("", series, "components", "error %, nearest neighbors")
     return Figure(
         STUDY,
         "1",
         "Error by dimension",
-        "Nearest neighbor on the first components, held-out rows, mean over folds; the graph "
+        "Nearest neighbors on the first components, held-out rows, mean over folds; the graph "
         "weight is the one chosen inside the training rows. The level is that of all features.",
         [panel],
         n_columns=1,

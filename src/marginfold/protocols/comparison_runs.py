@@ -25,8 +25,8 @@ from marginfold.tables.target import listed
 
 STUDY = "compare"
 
-HEAD = "1-nn"
-"""The classifier on embeddings."""
+HEADS = ("1-nn", "5-nn", "15-nn")
+"""The classifiers on embeddings; one is chosen with the other parameters."""
 
 INNER_FOLDS = 3
 """Folds of the training rows by which parameters are chosen."""
@@ -221,9 +221,13 @@ def evaluate(task: Task, *, source: Source) -> list[Result]:
     if nested and made.estimator is not None:
         n_folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
         return measure_nested(
-            *(made, X, y, X_test, y_test, [HEAD]), n_folds=n_folds, seed=task.seed, with_curve=True
+            *(made, X, y, X_test, y_test, HEADS),
+            n_folds=n_folds,
+            seed=task.seed,
+            with_curve=True,
+            choose_head=True,
         )
-    return measure(made, X, y, X_test, y_test, [HEAD])
+    return measure(made, X, y, X_test, y_test, HEADS)
 
 
 def _prepared(

@@ -128,20 +128,23 @@ def measure_nested(
     n_folds: int,
     seed: int,
     with_curve: bool = False,
+    choose_head: bool = False,
 ) -> list[Result]:
     """Choose graph weight and dimension by folds of the training rows; return the test error.
 
     ``with_curve`` adds the test errors of all dimensions at the chosen weight, as the metric
-    "error by dimension".
+    "error by dimension".  ``choose_head`` keeps the head that is best inside, the first of equals.
     """
     inner = [
         embedding.curves(X[train], y[train], X[test], y[test], heads)
         for train, test in folds(y, n_folds, seed)
     ]
     outer = embedding.curves(X, y, X_test, y_test, heads)
+    choices = {head: best(inner, head) for head in heads}
+    if choose_head:
+        choices = dict([_best_head(choices)])
     results = []
-    for head in heads:
-        choice = best(inner, head)
+    for head, choice in choices.items():
         errors = outer.get((head, choice.weight)) if choice else None
         if choice is None or errors is None:
             reason = "no direction carries anything in some fold"
@@ -157,6 +160,13 @@ def measure_nested(
                 for j, error in enumerate(errors, start=1)
             ]
     return results
+
+
+def _best_head(choices: dict[str, Choice | None]) -> tuple[str, Choice | None]:
+    return min(
+        choices.items(),
+        key=lambda item: round(item[1].error, EQUAL_DIGITS) if item[1] else np.inf,
+    )
 
 
 def _params(head: str, weight: float | None) -> dict[str, Any]:

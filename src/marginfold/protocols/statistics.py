@@ -62,7 +62,9 @@ class Wins:
         )
 
 
-def paired_interval(differences: ArrayLike, n_train: float, n_test: float) -> Interval:
+def paired_interval(
+    differences: ArrayLike, n_train: float, n_test: float, *, least_deviation: float = 0.0
+) -> Interval:
     """Return the corrected resampled t interval of paired differences over folds and seeds.
 
     Training sets of different folds and seeds overlap, so differences are correlated and the
@@ -76,6 +78,8 @@ def paired_interval(differences: ArrayLike, n_train: float, n_test: float) -> In
         One number for each fold of each seed, at least two in all.
     n_train, n_test : float
         Rows that a fold trains and tests on.
+    least_deviation : float, default=0.0
+        The standard deviation counts as at least this much: a few equal differences are no proof.
 
     Returns
     -------
@@ -106,7 +110,8 @@ def paired_interval(differences: ArrayLike, n_train: float, n_test: float) -> In
             f"paired_interval got n_train={n_train!r} and n_test={n_test!r}; both are numbers of "
             "rows above 0."
         )
-    mean, deviation = float(values.mean()), float(values.std(ddof=1))
+    mean = float(values.mean())
+    deviation = max(float(values.std(ddof=1)), least_deviation)
     if deviation <= TIE:
         mean = 0.0 if abs(mean) <= TIE else mean
         return Interval(mean, mean, mean, 0.0 if mean else 1.0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from marginfold.plotting import svg
 from marginfold.protocols.comparison import Row, Verdict
-from marginfold.protocols.comparison_runs import PROTOCOLS, STUDY, Comparison, Rows
+from marginfold.protocols.comparison_runs import HEADS, PROTOCOLS, STUDY, Comparison, Rows
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Figure
 from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
@@ -38,8 +39,9 @@ def comparison_report(
     """
     rows = comparison.source.read()
     protocol = (
-        f"{comparison.n_repeats} times {comparison.n_folds} folds; medians, scales and levels of "
-        f"the training rows; {PROTOCOLS[comparison.protocol]}."
+        f"{comparison.n_folds} folds, {comparison.n_repeats} time(s) over; medians, scales and "
+        f"levels of the training rows; {PROTOCOLS[comparison.protocol]}. Embeddings are followed "
+        f"by the nearest neighbors ({', '.join(HEADS)}, chosen in the same way)."
     )
     pictures = [Picture(f.title, f.caption, svg(f), f.source) for f in figures]
     sections = [
@@ -67,10 +69,9 @@ def _what_an_error_is(comparison: Comparison) -> str:
 
 
 def _grid(methods: Sequence[Row], comparison: Comparison, rows: Rows) -> Grid:
-    over = "repeats" if comparison.n_repeats > 1 else "folds"
     columns = [
         Column("method", numeric=False),
-        Column("error %", help=f"mean over all folds ± standard deviation over {over}"),
+        Column("error %", help="mean ± standard deviation over all folds"),
         Column("behind", help="points behind the best, with its 95 % interval"),
         Column("dimension", help="median of those chosen"),
         Column("seconds", help="CPU time of one fold with all its choices"),
@@ -97,8 +98,10 @@ def _numbers(row: Row, source: Mapping[str, Any]) -> list[Entry]:
     error = Entry(f"{row.error:.2f} ± {row.spread:.2f}", row.error, source=source)
     behind = Entry("best", 0.0)
     if row.behind is not None:
+        mean = round(row.behind.mean, 2) + 0.0  # no -0.00
         interval = f"{row.behind.low:+.1f} to {row.behind.high:+.1f}"
-        behind = Entry(f"{row.behind.mean:+.2f}", row.behind.mean, below=interval)
+        few = not isfinite(row.behind.low)
+        behind = Entry(f"{mean:+.2f}", mean, below="too few folds" if few else interval)
     dimension = Entry(NOTHING if row.dimension is None else f"{row.dimension:g}", row.dimension)
     return [error, behind, dimension, Entry(f"{row.seconds:.2f}", row.seconds)]
 
