@@ -39,6 +39,7 @@ BAD_INPUT = {
     "unknown protocol": (HEADER + ROWS, ("--protocol", "fair"), "--protocol is one of nested"),
     "no columns": (HEADER + ROWS, ("--drop", "size", "--drop", "hue"), "column"),
     "unknown drop": (HEADER + ROWS, ("--drop", "sice"), "Did you mean 'size'?"),
+    "dropped target": (HEADER + ROWS, ("--drop", "kind"), "--drop kind is the target"),
     "existing report": (HEADER + ROWS, ("--report", "t.csv"), "exists"),
     "no folder": (HEADER + ROWS, ("--report", "no/where.html"), "there is no folder"),
     "run is a file": (HEADER + ROWS, ("--run", "t.csv"), "The run folder t.csv cannot be made"),
@@ -71,6 +72,7 @@ def refuse_to_compute(*_, **__):
     [
         (("wnie",), "wnie is neither a file nor a data set"),
         (("wine", "--target", "alcohol"), "the classes of the set wine are 'label'"),
+        (("wine", "--drop", "label"), "--drop label is the target"),
     ],
 )
 def test_the_real_command_refuses_in_one_line(arguments, message, command):
@@ -170,6 +172,28 @@ def test_the_table_and_its_words(tmp_path, capsys):
     assert max(map(len, lines)) <= 100
     assert lines[3] == ""
     assert lines[4].startswith("Least error: ")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("how", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize(
+    ("methods", "why"),
+    [("lda,lsva", "ValueError: Input X contains NaN"), ("largest class", "a control, and no")],
+)
+def test_without_any_measured_method_the_exit_code_is_one(methods, why, how, tmp_path, capsys):
+    """The squares of these numbers overflow: every fit of every method fails."""
+    table = people(45, ODD_LABELS).assign(age=np.where(np.arange(45) % 2, 1e308, -9e307))
+    table.to_csv(tmp_path / "p.csv", index=False)
+    arguments = [str(tmp_path / "p.csv"), "-t", "kind", "--methods", methods, *SHORT, *how]
+    assert main(["compare", *arguments]) == 1
+    said = capsys.readouterr()
+    last = said.err.splitlines()[-1]
+    assert last.startswith("error: no method could be measured on all folds: ")
+    assert why in last
+    if how:
+        assert strict(said.out)["best"] == ""
+    else:
+        assert said.out.endswith("No method could be measured on all folds.\n")
 
 
 COMPARISON = ("compare", "wine", "--methods", "lsva,lda", "--folds", "2", "--json")

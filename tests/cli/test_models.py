@@ -290,7 +290,9 @@ def test_the_version_and_a_call_without_a_command(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"marginfold {marginfold.__version__}\n"
     assert main([]) == 0
-    assert "Commands:" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Commands:" in said
+    assert "Exit codes: 0 done; 1 results are missing" in said
 
 
 def test_an_unexpected_error_is_one_line_and_a_traceback_only_for_debugging(

@@ -80,6 +80,27 @@ def test_a_stopped_run_goes_on_and_absent_data_is_a_skipped_cell(
     assert "report:  papers/report.html" in lines
 
 
+def test_failed_tasks_are_an_exit_code_with_a_report(tmp_path, monkeypatch, capsys):
+    """Memory runs out whenever the set that is left is read; the next run tries again."""
+    planned = begin(tmp_path)
+    left = sum(task.dataset == ABSENT for task in planned)
+
+    def exhausted(name):
+        raise MemoryError(f"no room\nfor {name}")
+
+    monkeypatch.setattr("marginfold.protocols.papers.data._load", exhausted)
+    arguments = ["reproduce", "lsva", "--table", "I", "--quick", "--run", str(tmp_path), "-j", "1"]
+    for _ in range(2):
+        assert main([*arguments, "--json"]) == 1
+        said = capsys.readouterr()
+        tasks = json.loads(said.out)["tasks"]
+        assert tasks == {"found": len(planned) - left, "done": 0, "skipped": 0, "failed": left}
+        reason, last = said.err.splitlines()
+        assert reason == f"note: MemoryError: no room for {ABSENT} ({left} tasks)"
+        assert last == f"error: tasks that failed: {left}; the next run tries them again."
+    assert ABSENT in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_a_figure_is_computed_once(command, monkeypatch, capsys):
     arguments = ("reproduce", "lsva", "--table", "figure 1", "--quick", "-j", "1", "--json")
     monkeypatch.chdir(command.folder)

@@ -89,13 +89,13 @@ def compare(
 
 def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
     """Refuse early what could not be compared, or not be reported."""
+    require("pandas", *([] if report is None else ["jinja2", "matplotlib"]))
     from marginfold.protocols.comparison_runs import PROTOCOLS
 
     if protocol not in PROTOCOLS:
         raise InvalidParameterError(
             f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
         )
-    require("pandas", *([] if report is None else ["jinja2", "matplotlib"]))
     if report is not None:
         check_writable(report, overwrite=overwrite)
 
