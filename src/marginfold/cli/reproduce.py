@@ -141,7 +141,7 @@ def _show(tables: dict[str, list[Table]]) -> None:
     rows, remarks = [], []
     for study, made in tables.items():
         for table in made:
-            printed = [cell for cell in table.cells if cell.printed is not None]
+            printed = [c for c in table.cells if c.counted and c.printed is not None]
             empty = sum(cell.value is None for cell in printed)
             counts = [*table.counts().values(), empty]
             if printed:
