@@ -150,12 +150,12 @@ def test_a_changed_file_or_column_kind_is_not_answered_by_old_records(tmp_path, 
         return compare(tmp_path, capsys, *arguments, *more)["tasks"]
 
     table.to_csv(path, index=False)
-    assert tasks() == {"found": 0, "done": 3, "skipped": 0, "failed": 0}
-    assert tasks()["found"] == 3
+    assert tasks() == {"found": 0, "done": 5, "skipped": 0, "failed": 0}
+    assert tasks()["found"] == 5
     assert tasks("--categorical", "code")["found"] == 0
     assert tasks("--drop", "age")["found"] == 0
     assert tasks("--folds", "3")["found"] == 0
-    assert tasks("--repeats", "2") == {"found": 3, "done": 2, "skipped": 0, "failed": 0}
+    assert tasks("--repeats", "2") == {"found": 5, "done": 4, "skipped": 0, "failed": 0}
     table.assign(age=table["age"] + (table.index == 4)).to_csv(path, index=False)
     assert tasks()["found"] == 0
 
@@ -168,10 +168,12 @@ def test_the_table_and_its_words(tmp_path, capsys):
     assert main(["compare", *arguments, *SHORT]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["method", "error", "%"]
-    assert len({len(line) for line in lines[:3]}) == 1  # columns are aligned
+    assert len({len(line) for line in lines[:4]}) == 1  # columns are aligned
     assert max(map(len, lines)) <= 100
-    assert lines[3] == ""
-    assert lines[4].startswith("Least error: ")
+    assert "largest class" in lines[3]
+    assert "inf" not in lines[3]
+    assert lines[4] == ""
+    assert lines[5].startswith("Least error: ")
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -276,7 +278,7 @@ def test_a_terminal_gets_a_bar_without_colours(command):
         os.close(parent)
         os.close(child)
     assert result.returncode == 0
-    assert "3/3" in bar
+    assert "5/5" in bar
     assert "\x1b[3" not in bar  # the sequences of colours
     assert b"\x1b" not in result.stdout
 

@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -194,7 +195,9 @@ def _show(verdict: Verdict) -> None:
             continue
         behind = ["", "best"]
         if r.behind is not None:
-            behind = [f"{r.behind.mean:+.1f}", f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}"]
+            known = isfinite(r.behind.low) and isfinite(r.behind.high)
+            interval = f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}" if known else "too few folds"
+            behind = [f"{r.behind.mean:+.1f}", interval]
         rows.append(
             [
                 r.method,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from marginfold.cli.output import show_rows, show_table
+
+LICENSE_WIDTH = 30
+"""Characters of a licence in the list; 'marginfold datasets NAME' shows all of it."""
 
 EXAMPLES = """\b
 Examples:
@@ -43,4 +47,9 @@ def datasets(
         show_rows([(key, str(value)) for key, value in (rows[0] | about).items()])
     else:
         names = ("name", "rows", "columns", "classes", "missing", "license", "status")
-        show_table(names, [[str(row[column]) for column in names] for row in rows])
+        listed = [row | {"license": _shortened(str(row["license"]))} for row in rows]
+        show_table(names, [[str(row[column]) for column in names] for row in listed])
+
+
+def _shortened(license: str) -> str:
+    return textwrap.shorten(license, LICENSE_WIDTH, placeholder=" ...")
