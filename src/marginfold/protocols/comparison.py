@@ -206,7 +206,7 @@ def _about_the_choice(n_candidates: int, comparison: Comparison) -> list[str]:
 def _how_to_keep(best: str, comparison: Comparison) -> list[str]:
     """Return the command that fits the method; what was chosen in folds is left to its user."""
     options = METHODS[best].fit
-    if not options:
+    if not options or comparison.source.bundled:
         return []
     source = comparison.source
     words = ["marginfold fit", quote(source.path), "--target", quote(source.target)]
@@ -223,7 +223,8 @@ def _about_the_others(
             f"Each of the {n_others} others is worse by its own 95 % interval (not corrected for "
             "their number)."
         ][: min(n_others, 1)]
-    shown = ", ".join(as_good[:SHOWN]) + (" ..." if len(as_good) > SHOWN else "")
+    more = len(as_good) - SHOWN
+    shown = ", ".join(as_good[:SHOWN]) + (f" and {more} more" if more > 0 else "")
     said = [
         f"{len(as_good)} of {n_others} others cannot be told apart from it (the 95 % interval of "
         f"the difference holds 0): {shown}."

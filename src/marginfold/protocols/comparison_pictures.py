@@ -72,6 +72,6 @@ def _maps(evidence: Evidence) -> Figure:
         "Two dimensions",
         "Rows that were not used to find the map (one fold), untuned parameters.",
         panels,
-        n_columns=3,
+        n_columns=2,
         source={"study": STUDY, "protocol": "picture"},
     )

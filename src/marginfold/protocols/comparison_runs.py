@@ -45,13 +45,14 @@ DRAWN_ROWS = 1_000
 
 @dataclass(frozen=True)
 class Source:
-    """Where the user's table comes from: enough for another process to read it again."""
+    """Where the table comes from, the user's or a bundled set: another process can read it too."""
 
     path: str
     target: str
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     drop_missing: bool = False
+    bundled: bool = False
 
     def read(self) -> Rows:
         """Read, check and split the table into features and labels."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from marginfold.plotting import svg
 from marginfold.protocols.comparison import Row, Verdict
 from marginfold.protocols.comparison_runs import HEADS, PROTOCOLS, STUDY, Comparison, Rows
@@ -15,6 +17,9 @@ from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Se
 
 NOTHING = "–"
 """Where there is no number."""
+
+SHOWN = 12
+"""Classes that the report counts."""
 
 
 def comparison_report(
@@ -39,15 +44,15 @@ def comparison_report(
     """
     rows = comparison.source.read()
     protocol = (
-        f"{comparison.n_folds} folds, {comparison.n_repeats} time(s) over; medians, scales and "
-        f"levels of the training rows; {PROTOCOLS[comparison.protocol]}. Embeddings are followed "
-        f"by the nearest neighbors ({', '.join(HEADS)}, chosen in the same way)."
+        f"{comparison.n_folds} folds, {comparison.n_repeats} of such partitions; medians, scales "
+        f"and levels of the training rows; {PROTOCOLS[comparison.protocol]}. Embeddings are "
+        f"followed by the nearest neighbors ({', '.join(HEADS)}, chosen in the same way)."
     )
     pictures = [Picture(f.title, f.caption, svg(f), f.source) for f in figures]
     sections = [
         Section("Methods", [protocol], [_grid(verdict.rows, comparison, rows)], "methods"),
         Section("Pictures", [], pictures, "pictures"),
-        Section("The data", list(comparison.notes) or ["No column needed attention."], [], "data"),
+        Section("The data", [_about(rows), *comparison.notes], [], "data"),
         Section("Evidence", [], [_evidence(records)], "evidence"),
     ]
     return Report(
@@ -56,6 +61,17 @@ def comparison_report(
         [section for section in sections if section.paragraphs or section.blocks],
         facts,
         "Every row of the last table is a record of the run. " + _what_an_error_is(comparison),
+    )
+
+
+def _about(rows: Rows) -> str:
+    """Say what was read."""
+    classes, counts = np.unique(rows.labels, return_counts=True)
+    shown = ", ".join(f"{c} ({n})" for c, n in zip(classes[:SHOWN], counts, strict=False))
+    more = f" and {len(classes) - SHOWN} more" if len(classes) > SHOWN else ""
+    return (
+        f"{len(rows.labels)} rows; {len(rows.columns.numbers)} columns of numbers, "
+        f"{len(rows.columns.levels)} of categories; {len(classes)} classes: {shown}{more}."
     )
 
 
