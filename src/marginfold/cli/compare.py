@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict
+from datetime import date
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -24,7 +25,7 @@ from marginfold.cli.options import (
     check_drop,
 )
 from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
-from marginfold.cli.progress import follow
+from marginfold.cli.progress import follow, kept_in
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.extras import require
 from marginfold.files import check_writable
@@ -74,7 +75,8 @@ def compare(
         source = _source(data, target, drop, categorical, drop_missing_target, stack)
         comparison = _plan(source, methods, protocol, folds, repeats)
         store = _store(run, stack)
-        verdict, tasks = _run(comparison, store, jobs)
+        with kept_in(run):
+            verdict, tasks = _run(comparison, store, jobs)
         if report is not None:
             from marginfold.protocols.comparison_pictures import pictures
 
@@ -84,6 +86,8 @@ def compare(
             show_json(_result(data, comparison, verdict, tasks, report))
         else:
             _show(verdict)
+            if report is not None:
+                typer.echo(f"report: {report}")
     if not verdict.best:
         _fail(verdict)
 
@@ -140,7 +144,8 @@ def _source(
     from marginfold.datasets import catalogue, load
     from marginfold.protocols.comparison_runs import Source
 
-    if not Path(data).exists() and data in catalogue():
+    bundled = not Path(data).exists() and data in catalogue()
+    if bundled:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         frame = load(data).frame
         label = str(frame.columns[-1])
@@ -157,7 +162,7 @@ def _source(
     if target is None:
         raise InvalidParameterError("--target is missing: name the column with the classes.")
     check_drop(drop or (), target)
-    return Source(data, target, tuple(drop or ()), tuple(categorical or ()), drop_missing)
+    return Source(data, target, tuple(drop or ()), tuple(categorical or ()), drop_missing, bundled)
 
 
 def _write(
@@ -170,16 +175,15 @@ def _write(
     run: Path | None,
 ) -> None:
     from marginfold.protocols.choices import Evidence
-    from marginfold.protocols.versions import versions
     from marginfold.reports import write_report
     from marginfold.reports.user_data import comparison_report
 
     evidence = Evidence(store, comparison.tasks())
     records = evidence.records(protocol=comparison.protocol, metric=["error", "none"])
     facts = {
-        "rows": len(comparison.source.read().labels),
+        "date": date.today().isoformat(),
         "seeds": ", ".join(map(str, range(comparison.n_repeats))),
-        "versions": versions(),
+        "versions": "; ".join(store.versions()),
         "records": str(run / "records.sqlite") if run else "in this page only (no --run)",
     }
     page = comparison_report(comparison, verdict, figures, records, facts=facts)

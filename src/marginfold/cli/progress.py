@@ -5,9 +5,27 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from marginfold.cli.output import show_notes
+
 Follow = Callable[[Any, int, int], None]
+
+
+@contextlib.contextmanager
+def kept_in(folder: Path | None) -> Iterator[None]:
+    """Say after an interruption whether what was computed is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = (
+            "nothing is kept: with --run DIR a comparison goes on where it was"
+            if folder is None
+            else f"what was computed is kept in {folder}: the same command goes on from there"
+        )
+        show_notes([kept])
+        raise
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import typer
 from marginfold.cli.errors import FAILED
 from marginfold.cli.options import Jobs, Json
 from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
-from marginfold.cli.progress import follow
+from marginfold.cli.progress import follow, kept_in
 from marginfold.errors import InvalidParameterError
 from marginfold.extras import require
 from marginfold.files import check_writable
@@ -62,7 +62,7 @@ def reproduce(
     folder = run if run is not None else Path(RUNS) / f"{paper}-{scale}"
     made = _compute(names, table, scale, folder, jobs)
     report = folder / REPORT
-    _write(report, made.tables, made.figures, scale, folder)
+    _write(report, made, scale, folder)
     show_notes(made.reasons)
     if as_json:
         show_json(_result(made, folder, report))
@@ -83,6 +83,7 @@ class Reproduced:
     figures: dict[str, list[Figure]]
     summary: Summary
     reasons: list[str]
+    versions: list[str]
 
 
 def _scale(quick: bool, full: bool) -> str:
@@ -106,13 +107,14 @@ def _compute(
     tasks = [task for module in modules for task in module.plan(scale, table)]
     with RecordStore(folder) as store:
         check_writable(folder / REPORT, overwrite=True)
-        with follow("records") as progress:
+        with kept_in(folder), follow("records") as progress:
             summary = run_tasks(tasks, store, n_jobs=jobs, progress=progress)
         return Reproduced(
             {m.STUDY: m.tables(store, scale) for m in modules},
             {m.STUDY: m.figures(store, scale) for m in modules},
             summary,
             _reasons(Evidence(store, tasks)),
+            store.versions(),
         )
 
 
@@ -168,29 +170,25 @@ def _result(made: Reproduced, folder: Path, report: Path) -> dict[str, Any]:
     }
 
 
-def _write(
-    path: Path,
-    tables: dict[str, list[Table]],
-    figures: dict[str, list[Figure]],
-    scale: str,
-    folder: Path,
-) -> None:
-    from marginfold.protocols.papers import STUDIES
-    from marginfold.protocols.versions import versions
+def _write(path: Path, made: Reproduced, scale: str, folder: Path) -> None:
     from marginfold.reports import Report, paper_section, write_report
     from marginfold.reports.shown_table import agreement
 
     sections = [
-        paper_section(tables[name], figures[name], title=STUDIES[name])
-        for name in tables
-        if tables[name] or figures[name]
+        paper_section(made.tables[name], made.figures[name], title=STUDIES[name])
+        for name in made.tables
+        if made.tables[name] or made.figures[name]
     ]
-    every = [table for made in tables.values() for table in made]
+    every = [table for tables in made.tables.values() for table in tables]
     report = Report(
         "The papers, reproduced",
         [agreement(every)] if every else [],
         sections,
-        {"scale": scale, "versions": versions(), "records": f"{folder.name}/records.sqlite"},
+        {
+            "scale": scale,
+            "versions": "; ".join(made.versions),
+            "records": f"{folder.name}/records.sqlite",
+        },
         "Each number names the rows of the table 'records' that it was computed from.",
     )
     write_report(report, path, overwrite=True)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from marginfold.extras import require
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -49,12 +51,9 @@ class Dataset:
     @property
     def frame(self) -> pd.DataFrame:
         """The columns and, last, the labels as ``label``, in a pandas data frame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "Dataset.frame needs pandas, which is not installed; run: pip install pandas"
-            ) from error
+        require("pandas")
+        import pandas as pd
+
         return pd.DataFrame(self.X, columns=list(self.feature_names)).assign(label=self.y)
 
     def __repr__(self) -> str:

@@ -139,8 +139,9 @@ def _serialized(model: Any) -> bytes:
     if strange:
         raise InvalidInputError(
             f"this {name} cannot be saved: it holds {_listed(strange)}, which load_model would "
-            "refuse. Replace functions and classes of your own (a kernel, a graph) by named ones "
-            "of marginfold or scikit-learn."
+            "refuse. Functions and classes of your own are never saved: use named ones of "
+            "marginfold or scikit-learn; of scikit-learn's, compiled trees are refused: use "
+            "KNeighborsClassifier(algorithm='brute'), and save a search's best_estimator_."
         )
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if _has_lossy_keys(json.loads(archive.read("schema.json"))):
