@@ -246,7 +246,8 @@ def test_an_interrupted_comparison_goes_on_to_the_same_records(tmp_path, capsys)
     wait_for_tasks(4, stopped, process)  # of ten
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=100)
-    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    kept = f"note: what was computed is kept in {stopped}: the same command goes on from there\n"
+    assert (process.returncode, out, err) == (130, "", kept + "interrupted\n")
     assert evidence(stopped)
     out, err = running(stopped, 1).communicate(timeout=100)
     assert err == ""  # no bar without a terminal
