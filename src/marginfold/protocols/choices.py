@@ -174,12 +174,17 @@ def _source(records: Sequence[Record]) -> dict[str, Any]:
     first = records[0]
     if first.options and all(r.options == first.options for r in records):
         source["options"] = first.options
-    if all(r.metric == first.metric for r in records):
-        source["metric"] = first.metric
-    if "head" in first.params and all(
-        r.params.get("head") == first.params["head"] for r in records
-    ):
-        source["params"] = {"head": first.params["head"]}
+    for name in ("metric", "dimension"):
+        value = getattr(first, name)
+        if value is not None and all(getattr(r, name) == value for r in records):
+            source[name] = value
+    common = {
+        key: value
+        for key, value in first.params.items()
+        if all(r.params.get(key) == value for r in records) and not isinstance(value, list | dict)
+    }
+    if common:
+        source["params"] = common
     return source | {"records": len(records)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,9 @@ def _cell(
     if not values:
         return Cell(row, column, note="; ".join(sorted(reasons)) or NOT_COMPUTED)
     first = found[0]
-    source = {"study": STUDY, "dataset": first.dataset, "protocol": first.protocol}
+    source: dict[str, Any] = {"study": STUDY, "dataset": first.dataset, "protocol": first.protocol}
+    if name is not None:
+        source["params"] = {"from": name}
     return Cell(
         row,
         column,
