@@ -12,19 +12,18 @@ from pathlib import Path
 
 from marginfold.protocols.papers import STUDIES, study
 from marginfold.protocols.records import RecordStore
-from marginfold.protocols.results import RULE
 from marginfold.protocols.scales import scale_named
 from marginfold.reports import markdown
 from marginfold.reports.shown_table import agreement
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
 
-HEAD = f"""# The papers' tables, reproduced
+HEAD = """# The papers' tables, reproduced
 
-Each cell has our mean ± its standard deviation over the seeds (the median dimension), then the
-printed number, then a mark. {RULE[0].upper()}{RULE[1:]}. Columns without a printed number are
-controls: honest selection, permuted graphs, other readings of what a paper leaves open.
-[Errata](errata.md) explains the numbers E1, E2, ...
+Our numbers beside the printed ones, with the spread over seeds and a mark by the rule that stands
+above each paper's tables. Columns without a printed number are controls: honest selection, permuted
+graphs, other readings of what a paper leaves open. [Errata](errata.md) explains the numbers E1, E2,
+... A printed number counts once, by the first reading of the paper.
 
 The command `marginfold reproduce all` computes everything here, figures included; a set that is
 neither bundled nor in the data folder is skipped with its reason.

@@ -33,7 +33,7 @@ INNER_FOLDS = 3
 
 PROTOCOLS = {
     "nested": "weights, costs and dimensions are chosen by folds of the training rows only",
-    "paper": "weights, costs and dimensions are the best *on the test rows*: optimistic",
+    "paper": "weights, costs and dimensions are the best on the test rows: optimistic",
 }
 
 TRAINED = 2
