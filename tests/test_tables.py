@@ -205,6 +205,9 @@ BAD_COLUMNS = {
     "text": ([f"sentence {k}" for k in range(12)], "free text.*--drop odd"),
     "infinite": ([1.0, np.inf] * 6, "infinite value in row 2"),
     "dates": (pd.date_range("2020-01-01", periods=12), "Timestamp"),
+    "dates in words": (["2020-01-31", "2020-02-01 10:30"] * 6, "holds dates"),
+    "dates with points": (["31.1.2020", "1.2.20"] * 6, "holds dates"),
+    "decimal commas": (["1,5", "-2,25", "3"] * 4, "decimal comma"),
     "lists": ([[1, 2]] * 12, "list values"),
 }
 
@@ -331,7 +334,7 @@ def test_new_levels_and_missing_values_are_answered_and_missing_columns_named():
     assert np.isfinite(model.transform(strange)).all()
     with pytest.raises(InvalidInputError, match="lacks 2 of the model's 4 columns: v, hue"):
         model.transform(frame.drop(columns=["v", "hue"]))
-    with pytest.raises(InvalidInputError, match="column 'v' holds words"):
+    with pytest.raises(InvalidInputError, match="column 'v' was numbers when the model was fitted; row 1"):
         model.transform(frame.assign(v=["a", "b", "c"] * 20))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,12 @@ MAX_LEVELS = 30
 
 TEXT_SHARE = 0.5
 """Distinct values per row above which a column with more than `MAX_LEVELS` is free text."""
+
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?|\d{1,2}([./])\d{1,2}\2\d{2,4}")
+"""What dates look like: 2024-05-31 with or without a time, 31.5.2024, 5/31/24."""
+
+DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+"""What numbers look like where the comma is the point."""
 
 MISSING_LEVEL = "(missing)"
 """The level of a missing value."""
@@ -135,13 +142,24 @@ def arrange(frame: pd.DataFrame, numbers: Sequence[str], levels: Sequence[str]) 
     arranged: dict[str, Any] = {}
     for name in numbers:
         if not _is_number(frame[name]) and not frame[name].isna().all():
-            _check_words(name, frame[name])
-            raise InvalidInputError(f"column {name!r} holds words; the model learnt numbers there.")
+            raise InvalidInputError(_no_numbers(name, frame[name]))
         _check_finite(name, frame[name])
         arranged[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
     for name in levels:
         arranged[name] = _as_levels(frame[name])
     return pandas.DataFrame(arranged, index=frame.index)
+
+
+def _no_numbers(name: str, column: pd.Series) -> str:
+    """Say where a column that should hold numbers does not."""
+    import pandas
+
+    odd = column.notna() & pandas.to_numeric(column.astype(object), errors="coerce").isna()
+    first = int(odd.to_numpy().argmax())
+    return (
+        f"column {name!r} was numbers when the model was fitted; row {first + 1} holds "
+        f"{shown(column.iloc[first])}. Mend it, or leave the value empty."
+    )
 
 
 def _scaler(scale: str) -> list[Any]:
@@ -203,6 +221,19 @@ def _check_words(name: str, column: pd.Series) -> None:
     is_number = pandas.to_numeric(present.astype(object), errors="coerce").notna().to_numpy()
     if 0 < is_number.sum() < len(present):
         raise InvalidInputError(_mixed(name, present, is_number, column))
+    texts = [value for value in present.tolist() if isinstance(value, str)]
+    if texts and all(DATE.fullmatch(text.strip()) for text in texts):
+        raise InvalidInputError(
+            f"column {name!r} holds dates ({shown(texts[0])}); make numbers of them (days since a "
+            f"day, month, ...), leave it out with --drop {name}, or take it as categories with "
+            f"--categorical {name}."
+        )
+    commas = any("," in text for text in texts)
+    if commas and all(DECIMAL_COMMA.fullmatch(text.strip()) for text in texts):
+        raise InvalidInputError(
+            f"column {name!r} holds numbers with a decimal comma ({shown(texts[0])}); write them "
+            f"with a point, or leave it out with --drop {name}."
+        )
     distinct = present.nunique()
     if distinct > max(MAX_LEVELS, TEXT_SHARE * len(column)) or 2 < distinct == len(present):
         raise InvalidInputError(
