@@ -218,10 +218,22 @@ def _check_words(name: str, column: pd.Series) -> None:
     present = _check_plain(name, column)
     if column.dtype.kind == "b" or all(isinstance(value, bool) for value in present.tolist()):
         return
+    _check_written_numbers(name, present.tolist())
     is_number = pandas.to_numeric(present.astype(object), errors="coerce").notna().to_numpy()
     if 0 < is_number.sum() < len(present):
         raise InvalidInputError(_mixed(name, present, is_number, column))
-    texts = [value for value in present.tolist() if isinstance(value, str)]
+    distinct = present.nunique()
+    if distinct > max(MAX_LEVELS, TEXT_SHARE * len(column)) or 2 < distinct == len(present):
+        raise InvalidInputError(
+            f"column {name!r} is free text or an identifier: {distinct} different values in "
+            f"{len(column)} rows, such as {shown(present.iloc[0])}. Leave it out with "
+            f"--drop {name}."
+        )
+
+
+def _check_written_numbers(name: str, values: list[Any]) -> None:
+    """Refuse dates and decimal commas for what they are, before they look like words."""
+    texts = [value for value in values if isinstance(value, str)]
     if texts and all(DATE.fullmatch(text.strip()) for text in texts):
         raise InvalidInputError(
             f"column {name!r} holds dates ({shown(texts[0])}); make numbers of them (days since a "
@@ -233,13 +245,6 @@ def _check_words(name: str, column: pd.Series) -> None:
         raise InvalidInputError(
             f"column {name!r} holds numbers with a decimal comma ({shown(texts[0])}); write them "
             f"with a point, or leave it out with --drop {name}."
-        )
-    distinct = present.nunique()
-    if distinct > max(MAX_LEVELS, TEXT_SHARE * len(column)) or 2 < distinct == len(present):
-        raise InvalidInputError(
-            f"column {name!r} is free text or an identifier: {distinct} different values in "
-            f"{len(column)} rows, such as {shown(present.iloc[0])}. Leave it out with "
-            f"--drop {name}."
         )
 
 
