@@ -206,8 +206,10 @@ BAD_COLUMNS = {
     "infinite": ([1.0, np.inf] * 6, "infinite value in row 2"),
     "dates": (pd.date_range("2020-01-01", periods=12), "Timestamp"),
     "dates in words": (["2020-01-31", "2020-02-01 10:30"] * 6, "holds dates"),
-    "dates with points": (["31.1.2020", "1.2.20"] * 6, "holds dates"),
-    "decimal commas": (["1,5", "-2,25", "3"] * 4, "decimal comma"),
+    "dates with points": (["31.1.2020", "1.2.2020"] * 6, "holds dates"),
+    "other dates": (["2020/1/31", "5/31/24", "31-05-2024"] * 4, "holds dates"),
+    "decimal commas": (["1,5", "-2,25", "3"] * 4, "commas.*'1,5'.*--categorical"),
+    "thousands": (["7", "7,500", "1,234,567"] * 4, "commas.*'7,500'"),
     "lists": ([[1, 2]] * 12, "list values"),
 }
 
@@ -217,6 +219,11 @@ def test_a_column_that_cannot_be_used_is_refused_by_name(case):
     values, message = BAD_COLUMNS[case]
     with pytest.raises(InvalidInputError, match=f"column 'odd'.*{message}"):
         inspect_columns(frame_of(odd=values))
+
+
+@pytest.mark.parametrize("values", [["3.9.18", "3.10.13"], ["1.2.42", "1.2.3"], ["12/31", "1/2"]])
+def test_versions_and_codes_are_no_dates(values):
+    assert inspect_columns(frame_of(odd=values * 6)).levels == ("hue", "odd")
 
 
 def test_long_text_that_repeats_a_little_is_still_text():
@@ -334,7 +341,9 @@ def test_new_levels_and_missing_values_are_answered_and_missing_columns_named():
     assert np.isfinite(model.transform(strange)).all()
     with pytest.raises(InvalidInputError, match="lacks 2 of the model's 4 columns: v, hue"):
         model.transform(frame.drop(columns=["v", "hue"]))
-    with pytest.raises(InvalidInputError, match="column 'v' was numbers when the model was fitted; row 1"):
+    with pytest.raises(
+        InvalidInputError, match="column 'v' was numbers when the model was fitted; row 1"
+    ):
         model.transform(frame.assign(v=["a", "b", "c"] * 20))
 
 

@@ -238,3 +238,13 @@ def test_from_a_store_to_a_cell_is_what_numpy_says(tmp_path):
     assert made.value == pytest.approx(least.mean())
     assert made.spread == pytest.approx(least.std(ddof=1))
     assert made.source["records"] == values.size
+
+
+def test_reasons_of_incomplete_seeds_are_still_found(tmp_path):
+    tasks = [Task("demo", "wine", "LSVA", seed=0, fold=fold, work=print) for fold in range(3)]
+    with RecordStore(tmp_path) as store:
+        store.write(tasks[0], [Result("error", 0.1)], seconds=0.0)
+        store.write(tasks[1], [Result("none", None, reason="no")], seconds=0.0, status="failed")
+        evidence = Evidence(store, tasks)
+        assert [r.reason for r in evidence.any_records(status="failed")] == ["no"]
+        assert evidence.records() == []  # a fold is missing

@@ -141,6 +141,25 @@ def around(mean, spread=0.02, seed=0):
     return mean + spread * (noise - noise.mean())
 
 
+def test_every_fold_has_one_error(tmp_path, store):
+    """On classes that overlap the heads differ, so that a second error would be another one."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 3))).assign(kind=rng.permutation(["a", "b"] * 30))
+    source = saved(frame, tmp_path, categorical=("0",), drop_missing=True)
+    comparison = Comparison.of(source, ["all features", "pca"], n_folds=3, n_repeats=2)
+    run_tasks(comparison.tasks(), store)
+    for method in comparison.methods:
+        found = store.read(method=method, metric="error", protocol="nested")
+        assert len({(r.seed, r.fold) for r in found}) == len(found) == 6
+    command = conclude(comparison, store).command
+    assert "--categorical 0 --drop-missing-target" in command or not command
+
+
+def test_controls_alone_are_no_comparison(two_classes):
+    with pytest.raises(InvalidParameterError, match="only controls"):
+        Comparison.of(two_classes, [PERMUTED_GRAPH])
+
+
 def test_a_clear_winner(two_classes, store):
     errors = {"PCA": around(0.4, seed=1), "LDA": around(0.1), "MMDA": around(0.35, seed=2)}
     verdict, words = verdict_of(two_classes, store, errors)
@@ -149,7 +168,7 @@ def test_a_clear_winner(two_classes, store):
     assert "Each of the 2 others is worse by its own 95 % interval" in words
     assert "picked from 3 methods" in words
     assert [row.method for row in verdict.rows] == ["LDA", "MMDA", "PCA", LARGEST_CLASS]
-    assert "--target kind --method lda --save model.skops" in words
+    assert verdict.command.endswith("--target kind --method lda --save model.skops")
     assert verdict.rows[0].behind is None
     assert verdict.rows[2].behind.mean == pytest.approx(30.0)
 

@@ -51,7 +51,7 @@ def asked(folder, source):
         {"protocol": ""},
         {"study": "'; DROP TABLE records; --"},
     ],
-    ids=str,
+    ids=["all", "two", "quote", "lists", "numbers", "set", "empty", "hostile"],
 )
 def test_a_query_finds_what_the_store_finds(folder, columns):
     with RecordStore(folder, read_only=True) as store:

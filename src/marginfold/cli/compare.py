@@ -216,6 +216,8 @@ def _show(verdict: Verdict) -> None:
     typer.echo("")
     for sentence in verdict.sentences:
         show_words(sentence)
+    if verdict.command:
+        typer.echo(f"To keep it:\n  {verdict.command}")
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
 
 
@@ -240,6 +242,7 @@ def _result(
         "best": verdict.best,
         "as_good": list(verdict.as_good),
         "recommendation": list(verdict.sentences),
+        "command": verdict.command or None,
         "methods": [asdict(row) for row in verdict.rows],
         "notes": list(comparison.notes),
         "tasks": tasks,

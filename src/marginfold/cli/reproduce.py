@@ -132,7 +132,7 @@ def _studies(paper: str, table: str | None) -> list[str]:
 
 def _reasons(evidence: Evidence) -> list[str]:
     """Return why tasks have no result, the commonest reasons first."""
-    counted = Counter(r.reason for r in evidence.records(status=["skipped", "failed"]))
+    counted = Counter(r.reason for r in evidence.any_records(status=["skipped", "failed"]))
     lines = [f"{reason} ({n} tasks)" if n > 1 else reason for reason, n in counted.most_common()]
     more = len(lines) - SHOWN_REASONS
     return lines[:SHOWN_REASONS] + [f"{more} more reasons are in the records"] * (more > 0)

@@ -43,10 +43,14 @@ class Evidence:
         self._sizes = Counter(_seed_of(task) for task in planned)
         self._studies = sorted({task.study for task in planned})
 
-    def records(self, **columns: Any) -> list[Record]:
-        """Return the planned records with these columns, of seeds whose folds are all there."""
+    def any_records(self, **columns: Any) -> list[Record]:
+        """Return the planned records with these columns, of incomplete seeds too."""
         found = self._store.read(**({"study": self._studies} | columns))
-        kept = [record for record in found if record.task in self._keys]
+        return [record for record in found if record.task in self._keys]
+
+    def records(self, **columns: Any) -> list[Record]:
+        """Return the planned records with these columns, of seeds whose folds all have some."""
+        kept = self.any_records(**columns)
         there: dict[Any, set[str]] = defaultdict(set)
         for record in kept:
             there[_seed_of(record)].add(record.task)

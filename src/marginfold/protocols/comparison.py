@@ -65,12 +65,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out, in rows and in words."""
+    """What came out, in rows and in words; the command fits the best method to all rows."""
 
     rows: Sequence[Row]
     best: str
     as_good: Sequence[str]
     sentences: Sequence[str]
+    command: str = ""
 
 
 def conclude(comparison: Comparison, store: RecordStore) -> Verdict:
@@ -103,7 +104,8 @@ def conclude(comparison: Comparison, store: RecordStore) -> Verdict:
         if r.behind is not None and r.behind.low <= 0 and not METHODS[r.method].control
     ]
     sentences = _sentences(best, as_good, rows, complete, comparison)
-    return Verdict([*rows, *left_out], best, as_good, sentences)
+    command = _how_to_keep(best, comparison)
+    return Verdict([*rows, *left_out], best, as_good, sentences, command)
 
 
 def _chosen(records: Sequence[Record], protocol: str) -> list[Record]:
@@ -186,7 +188,7 @@ def _sentences(
         said += _about_guessing(best, complete, comparison)
         said += _about_the_graph(complete, comparison)
     said += _about_the_choice(len(candidates), comparison)
-    return said + _how_to_keep(best, comparison)
+    return said
 
 
 def _about_the_choice(n_candidates: int, comparison: Comparison) -> list[str]:
@@ -203,15 +205,17 @@ def _about_the_choice(n_candidates: int, comparison: Comparison) -> list[str]:
     return []
 
 
-def _how_to_keep(best: str, comparison: Comparison) -> list[str]:
+def _how_to_keep(best: str, comparison: Comparison) -> str:
     """Return the command that fits the method; what was chosen in folds is left to its user."""
     options = METHODS[best].fit
     if not options or comparison.source.bundled:
-        return []
+        return ""
     source = comparison.source
     words = ["marginfold fit", quote(source.path), "--target", quote(source.target)]
     words += [f"--drop {quote(name)}" for name in source.drop]
-    return [f"To keep it: {' '.join(words)} --method {options} --save model.skops"]
+    words += [f"--categorical {quote(name)}" for name in source.categorical]
+    words += ["--drop-missing-target"] * source.drop_missing
+    return f"{' '.join(words)} --method {options} --save model.skops"
 
 
 def _about_the_others(
@@ -220,14 +224,16 @@ def _about_the_others(
     n_others = len(candidates) - 1
     if not as_good:
         return [
-            f"Each of the {n_others} others is worse by its own 95 % interval (not corrected for "
-            "their number)."
+            "The other is worse (95 % interval)."
+            if n_others == 1
+            else f"Each of the {n_others} others is worse by its own 95 % interval (not corrected "
+            "for their number)."
         ][: min(n_others, 1)]
     more = len(as_good) - SHOWN
     shown = ", ".join(as_good[:SHOWN]) + (f" and {more} more" if more > 0 else "")
     said = [
-        f"{len(as_good)} of {n_others} others cannot be told apart from it (the 95 % interval of "
-        f"the difference holds 0): {shown}."
+        f"Not told apart from it (the 95 % interval of the difference holds 0) "
+        f"{'is' if len(as_good) == 1 else 'are'} {len(as_good)} of {n_others}: {shown}."
     ]
     plainest = min([best, *as_good], key=list(METHODS).index)
     behind = rows[plainest].behind

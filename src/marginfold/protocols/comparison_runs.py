@@ -32,8 +32,8 @@ INNER_FOLDS = 3
 """Folds of the training rows by which parameters are chosen."""
 
 PROTOCOLS = {
-    "nested": "weights, costs and dimensions are chosen by folds of the training rows only",
-    "paper": "weights, costs and dimensions are the best on the test rows: optimistic",
+    "nested": "weights, costs, dimensions and neighbors are chosen inside the training rows only",
+    "paper": "weights, costs, dimensions and neighbors are the best on the test rows: optimistic",
 }
 
 TRAINED = 2
@@ -149,9 +149,10 @@ class Comparison:
         n_columns = rows.encoded(train, train[:1])[0].shape[1]
         size = Size(len(train), n_columns, len(np.unique(rows.labels)))
         names, left_out = suitable(size, methods)
-        if not names:
+        if all(METHODS[name].control for name in names):
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
-            raise InvalidParameterError(f"No method is left to run ({reasons}).")
+            why = reasons or "only controls were named"
+            raise InvalidParameterError(f"No method is left to run ({why}).")
         said = (*rows.columns.notes, *notes)
         return cls(source, tuple(names), left_out, protocol, usable, n_repeats, said)
 
@@ -159,7 +160,12 @@ class Comparison:
     def options(self) -> dict[str, Any]:
         """The options of all tasks."""
         data = self.source.read().hash
-        return {"data": data, "folds": self.n_folds, "inner_folds": INNER_FOLDS}
+        return {
+            "data": data,
+            "folds": self.n_folds,
+            "inner_folds": INNER_FOLDS,
+            "heads": list(HEADS),
+        }
 
     def tasks(self) -> list[Task]:
         """Return one task for each method, repeat and fold, and one for each picture."""
@@ -219,7 +225,7 @@ def evaluate(task: Task, *, source: Source) -> list[Result]:
     nested = task.protocol == "nested"
     if isinstance(made, Candidates):
         return _classified(made, X, y, X_test, y_test, nested, task.seed)
-    if nested and made.estimator is not None:
+    if nested:
         n_folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
         return measure_nested(
             *(made, X, y, X_test, y_test, HEADS),

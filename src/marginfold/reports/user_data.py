@@ -57,7 +57,7 @@ def comparison_report(
     ]
     return Report(
         f"{rows.name}: {comparison.source.target}",
-        verdict.sentences,
+        [*verdict.sentences, *([f"To keep it: {verdict.command}"] if verdict.command else [])],
         [section for section in sections if section.paragraphs or section.blocks],
         facts,
         "Every row of the last table is a record of the run. " + _what_an_error_is(comparison),

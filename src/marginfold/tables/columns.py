@@ -23,11 +23,15 @@ MAX_LEVELS = 30
 TEXT_SHARE = 0.5
 """Distinct values per row above which a column with more than `MAX_LEVELS` is free text."""
 
-DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?|\d{1,2}([./])\d{1,2}\2\d{2,4}")
+DATE = re.compile(
+    r"\d{4}([-/])(0?[1-9]|1[0-2])\1(0?[1-9]|[12]\d|3[01])([ T]\d{1,2}:.*)?"
+    r"|\d{1,2}([.-])\d{1,2}\5\d{4}|\d{1,2}/\d{1,2}/(\d{2}|\d{4})",
+    re.ASCII,
+)
 """What dates look like: 2024-05-31 with or without a time, 31.5.2024, 5/31/24."""
 
-DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
-"""What numbers look like where the comma is the point."""
+WITH_COMMAS = re.compile(r"[+-]?\d+(,\d+)*", re.ASCII)
+"""What numbers look like that are written with commas, of decimals or of thousands."""
 
 MISSING_LEVEL = "(missing)"
 """The level of a missing value."""
@@ -240,11 +244,12 @@ def _check_written_numbers(name: str, values: list[Any]) -> None:
             f"day, month, ...), leave it out with --drop {name}, or take it as categories with "
             f"--categorical {name}."
         )
-    commas = any("," in text for text in texts)
-    if commas and all(DECIMAL_COMMA.fullmatch(text.strip()) for text in texts):
+    commas = [text for text in texts if "," in text]
+    if commas and all(WITH_COMMAS.fullmatch(text.strip()) for text in texts):
         raise InvalidInputError(
-            f"column {name!r} holds numbers with a decimal comma ({shown(texts[0])}); write them "
-            f"with a point, or leave it out with --drop {name}."
+            f"column {name!r} holds numbers with commas ({shown(commas[0])}), of decimals or of "
+            "thousands; write plain numbers such as 7.5 or 7500, leave it out with "
+            f"--drop {name}, or take it as categories with --categorical {name}."
         )
 
 

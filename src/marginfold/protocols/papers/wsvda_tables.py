@@ -275,7 +275,7 @@ def _settings() -> str:
     return (
         f"Trained on one fold, tested on the others, each in turn; folds: {counts} (splice is not "
         "printed: ours; junctions against none, letters coded 1 to 4). Mean over folds, then the "
-        "best dimension *on the test rows*, as the paper does. KNN has 5 neighbors; C = 1, ridge "
+        "best dimension on the test rows, as the paper does. KNN has 5 neighbors; C = 1, ridge "
         "1e-8 of the mean eigenvalue of the scatter, shrinkage 1e-12 in LDA, equal costs: none of "
         "these is printed, and they, the windows and the scaling were chosen among several by how "
         "near they come to the printed numbers. Components that separate nothing are not returned."
