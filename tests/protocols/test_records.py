@@ -235,3 +235,11 @@ def test_many_may_open_and_write_at_once(tmp_path):
         assert [(r.seed, r.fold) for r in store.read()] == [
             (s, f) for s in range(6) for f in range(5)
         ]
+
+
+def test_a_mapping_is_the_whole_of_a_column(store):
+    params = ({"head": "1-nn"}, {"head": "1-nn", "k": 2}, {})
+    write(store, TASK, results=[Result("error", 0.1 * k, p) for k, p in enumerate(params)])
+    assert [r.params for r in store.read(params={"k": 2, "head": "1-nn"})] == [params[1]]
+    assert store.count(params={}) == 1
+    assert store.count(options={"none": "such"}) == 0

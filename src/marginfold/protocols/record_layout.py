@@ -61,6 +61,8 @@ def where(columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
     for name, value in columns.items():
         if name not in CHOSEN_BY:
             raise ValueError(f"{name!r} is no column of the records; they have {CHOSEN_BY}")
+        if isinstance(value, Mapping):
+            value = as_json(value)
         several = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
         wanted = [plain(one) for one in several]
         known = [one for one in wanted if one is not None]

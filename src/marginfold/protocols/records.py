@@ -238,7 +238,8 @@ class RecordStore:
     def read(self, **columns: Any) -> list[Record]:
         """Return the records whose columns have the given values, in a fixed order.
 
-        A list, a range or another collection of values stands for any of them.
+        A list, a range or another collection of values stands for any of them, a mapping for the
+        whole of a column that holds one.
         """
         order = "study, dataset, method, protocol, seed, fold, task, part"
         rows = self._select(", ".join(READ), columns, f"ORDER BY {order}")
