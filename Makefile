@@ -38,7 +38,6 @@ install: $(READY) ## make .venv with the locked dependencies and the package in 
 demo: $(READY) ## compare all methods on the bundled wine data and write demo/report.html
 	@mkdir -p demo
 	@$(BIN)/marginfold compare wine --repeats 1 --report demo/report.html --overwrite
-	@echo "report: demo/report.html"
 
 tour: $(READY) ## embeddings, planes, curves and maps on scikit-learn's data, with pictures
 	@$(BIN)/python examples/demo.py
