@@ -22,7 +22,6 @@ from marginfold.cli.options import (
     Json,
     OptionalTarget,
     Overwrite,
-    check_drop,
 )
 from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
 from marginfold.cli.progress import follow, kept_in
@@ -161,7 +160,6 @@ def _source(
         )
     if target is None:
         raise InvalidParameterError("--target is missing: name the column with the classes.")
-    check_drop(drop or (), target)
     return Source(data, target, tuple(drop or ()), tuple(categorical or ()), drop_missing, bundled)
 
 

@@ -24,16 +24,13 @@ from marginfold.cli.options import (
     Json,
     Overwrite,
     Target,
-    check_drop,
 )
 from marginfold.cli.output import show_json, show_notes, show_rows, show_table
 from marginfold.extras import require
 from marginfold.files import check_writable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from marginfold.rows import Array
+    pass
 
 FIT_EXAMPLES = """\b
 Examples:
@@ -92,9 +89,11 @@ def fit(
     check_method(method)
     check_kernel(kernel)
     _check_save(save, overwrite)
-    features, labels = _read(data, target, drop or [], drop_missing_target)
-    from marginfold.tables import inspect_columns
+    from marginfold.tables import inspect_columns, read_labelled
 
+    features, labels = read_labelled(
+        data, target, drop=drop or (), drop_missing=drop_missing_target
+    )
     columns = inspect_columns(features, categorical=categorical or [])
     options = {"--kernel": kernel, "--dims": dims, "-C": cost, "--graph-weight": graph_weight}
     estimator = build_method(method, options)
@@ -116,19 +115,6 @@ def _check_save(save: Path | None, overwrite: bool) -> None:
     require("pandas", *(["skops"] if save is not None else []))
     if save is not None:
         check_writable(save, overwrite=overwrite)
-
-
-def _read(
-    data: Path, target: str, drop: list[str], drop_missing: bool
-) -> tuple[pd.DataFrame, Array]:
-    """Return the features and the labels of the file."""
-    from marginfold.tables import read_table, split_target
-    from marginfold.tables.target import check_columns
-
-    check_drop(drop, target)
-    frame = read_table(data)
-    check_columns(frame, drop, "--drop")
-    return split_target(frame.drop(columns=drop), target, drop_missing=drop_missing)
 
 
 def _described(fitted: Fitted, method: str, labels: Any, n_columns: int) -> dict[str, Any]:

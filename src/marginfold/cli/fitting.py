@@ -168,8 +168,8 @@ def _components(model: TableModel) -> list[dict[str, Any]]:
 
 def _splits(labels: Array) -> list[tuple[Array, Array]]:
     import numpy as np
-    from sklearn.model_selection import StratifiedKFold
 
-    smallest = np.unique(labels, return_counts=True)[1].min()
-    folds = StratifiedKFold(min(FOLDS, int(smallest)), shuffle=True, random_state=0)
-    return list(folds.split(np.zeros((len(labels), 1)), labels))
+    from marginfold.protocols.splits import folds
+
+    smallest = int(np.unique(labels, return_counts=True)[1].min())
+    return folds(labels, min(FOLDS, smallest), seed=0)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from marginfold.errors import InvalidInputError
 
 _TARGET = typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")
 
@@ -46,9 +43,3 @@ DropMissingTarget = Annotated[
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-
-def check_drop(drop: Collection[str], target: str) -> None:
-    """Refuse to leave out the column with the classes."""
-    if target in drop:
-        raise InvalidInputError(f"--drop {target} is the target; choose one of both.")

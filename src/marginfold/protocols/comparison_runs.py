@@ -95,14 +95,12 @@ def _state(path: Path) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=2)
 def _read(source: Source, state: tuple[Any, ...]) -> Rows:
-    from marginfold.tables import inspect_columns, read_table, split_target
+    from marginfold.tables import inspect_columns, read_labelled
     from marginfold.tables.columns import arrange
-    from marginfold.tables.target import check_columns
 
-    frame = read_table(source.path)
-    check_columns(frame, list(source.drop), "dropped column")
-    features, labels = split_target(frame, source.target, drop_missing=source.drop_missing)
-    features = features.drop(columns=[name for name in source.drop if name != source.target])
+    features, labels = read_labelled(
+        source.path, source.target, drop=source.drop, drop_missing=source.drop_missing
+    )
     columns = inspect_columns(features, categorical=source.categorical)
     arranged = arrange(features, columns.numbers, columns.levels)
     return Rows(Path(source.path).name, arranged, labels, columns)

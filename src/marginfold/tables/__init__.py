@@ -5,6 +5,7 @@ they are loaded.
 """
 
 from marginfold.tables.columns import Columns, inspect_columns
+from marginfold.tables.labelled import read_labelled
 from marginfold.tables.model import TableModel
 from marginfold.tables.reading import read_table
 from marginfold.tables.target import split_target
@@ -14,6 +15,7 @@ __all__ = [
     "Columns",
     "TableModel",
     "inspect_columns",
+    "read_labelled",
     "read_table",
     "split_target",
     "write_table",
