@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "faiss": "faiss",
     "jinja2": "cli",
     "matplotlib": "cli",
     "pandas": "cli",
