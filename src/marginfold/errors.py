@@ -9,9 +9,12 @@
         |   +-- GraphError                        a graph that does not fit or is not PSD
         |   +-- NoDirectionError                  no direction carries anything at all
         +-- SolverError (also RuntimeError)       a solver outside its contract or without result
+        +-- TooLargeError (also MemoryError)      more memory needed than there is
+        +-- CancelledError                        ended by a watcher, with nothing to keep
 
     UserWarning
     +-- MarginfoldWarning
+        +-- CancelledWarning                      fewer components: ended by a watcher
         +-- ExhaustedWarning                      fewer components or planes: nothing to find
         +-- GraphUnderflowWarning                 edge weights so small that the graph has no effect
         +-- UncertifiedWarning                    a solver stopped above its duality gap
@@ -50,8 +53,20 @@ class SolverError(MarginfoldError, RuntimeError):
     """A solver was given something outside its contract, or did not reach what it promises."""
 
 
+class TooLargeError(MarginfoldError, MemoryError):
+    """The work needs more memory than there is; nothing was allocated for it."""
+
+
+class CancelledError(MarginfoldError):
+    """A watcher ended the work before there was anything to keep."""
+
+
 class MarginfoldWarning(UserWarning):
     """Base of all warnings of this package."""
+
+
+class CancelledWarning(MarginfoldWarning):
+    """A watcher ended the work; what was found until then is kept."""
 
 
 class ExhaustedWarning(MarginfoldWarning):
