@@ -17,6 +17,7 @@ from marginfold.geometry.metric import Penalty
 from marginfold.geometry.tasks import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
 from marginfold.parameters import Constraint, Flag, Number, check_parameters
+from marginfold.progress import report
 from marginfold.rows import Array, one_blas_thread
 from marginfold.solvers import SVMBatch, SVMSolver
 
@@ -150,6 +151,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
 
     def _solve(self, prepared: Prepared, scale: Array, solver: SVMSolver) -> None:
         tasks = one_vs_rest_tasks(len(prepared.classes))
+        report("classes", 0, len(tasks))
         labelled = prepared.labelled
         batch = SVMBatch(
             rows=prepared.rows,
@@ -159,6 +161,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
             deflated=np.zeros((len(tasks), len(scale), 0)),
         )
         solutions = solver.solve_batch(batch)
+        report("classes", len(tasks), len(tasks))
         gains = [gain_of(batch, b, solution) for b, solution in enumerate(solutions)]
         self.classes_ = prepared.classes
         self.feature_map_ = prepared.feature_map

@@ -10,6 +10,7 @@ import numpy as np
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import (
+    CancelledWarning,
     ExhaustedWarning,
     MarginfoldWarning,
     NoDirectionError,
@@ -69,6 +70,11 @@ class MarginSubspace(Projection, ABC):
         Returns
         -------
         self
+
+        Notes
+        -----
+        Cancelled inside `marginfold.progress.watch`, the fit keeps the components found so far and
+        warns with `CancelledWarning`; without any it raises `CancelledError`.
         """
         with atomic_fit(self):
             self._fit_all([self], X, y, sample_weight)
@@ -109,7 +115,8 @@ class MarginSubspace(Projection, ABC):
         W = prepared.metric.rotate_back(subspace.W)
         found, wanted = W.shape[1], int(self.n_components)
         fillers = np.zeros((len(W), 0))
-        if found < min(wanted, len(W)) and self.on_exhausted == "pca":
+        exhausted = found < min(wanted, len(W)) and not subspace.cancelled
+        if exhausted and self.on_exhausted == "pca":
             fillers = leading_directions(prepared.total, W, wanted - found)
         extra = fillers.shape[1]
         notes = self._notes(prepared, subspace, found, extra)
@@ -137,7 +144,9 @@ class MarginSubspace(Projection, ABC):
             notes.append((uncertified_note(self, subspace.worst_gap), UncertifiedWarning))
         if found + n_fillers == 0:
             raise NoDirectionError(self._explain(prepared, subspace, found))
-        if found < int(self.n_components):
+        if subspace.cancelled:
+            notes.append((self._cancelled(found), CancelledWarning))
+        elif found < int(self.n_components):
             filled = (
                 f" {n_fillers} directions of largest variance follow (tasks_ is None there)."
                 if n_fillers
@@ -145,6 +154,12 @@ class MarginSubspace(Projection, ABC):
             )
             notes.append((self._explain(prepared, subspace, found) + filled, ExhaustedWarning))
         return notes
+
+    def _cancelled(self, found: int) -> str:
+        return (
+            f"{type(self).__name__} was cancelled after {found} of {self.n_components} components. "
+            "They are kept and equal the first ones of a full fit; fit again for the others."
+        )
 
     def _explain(self, prepared: Prepared, subspace: Subspace, found: int) -> str:
         name, wanted = type(self).__name__, self.n_components

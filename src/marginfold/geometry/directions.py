@@ -13,8 +13,10 @@ from functools import partial
 
 import numpy as np
 
+from marginfold.errors import CancelledError
 from marginfold.geometry.deflation import Deflation
 from marginfold.geometry.tasks import SCHEDULES, LabelledRows, Schedule, Task
+from marginfold.progress import report
 from marginfold.rows import Array, SharedRows
 from marginfold.solvers import SVMBatch, SVMSolution, SVMSolver
 
@@ -49,12 +51,15 @@ class Subspace:
         The gain at which each exhausted task was dropped.
     worst_gap : float
         The largest duality gap above the solver's tolerance, of kept and dropped tasks; else 0.
+    cancelled : bool
+        Whether a watcher ended the search before its time.
     """
 
     W: Array
     components: tuple[Component, ...]
     exhausted: dict[Task, float]
     worst_gap: float
+    cancelled: bool = False
 
 
 @dataclass
@@ -105,21 +110,51 @@ def successive_directions(
     schedule: str,
     solver: SVMSolver,
 ) -> list[Subspace]:
-    """Return the directions of every problem; problem b has the metric ``diag(scales[b])^-2``."""
+    """Return the directions of every problem; problem b has the metric ``diag(scales[b])^-2``.
+
+    Cancelled by a watcher (see `marginfold.progress`), one problem gives the components found so
+    far: later ones do not change them.  Several problems, and one without a component, raise
+    `CancelledError`.
+    """
     r = rows.features.shape[1]
     tracks = [
         _Track(scale, C, SCHEDULES[schedule](labelled.n_classes), Deflation.none(r))
         for scale, C in zip(scales, costs, strict=True)
     ]
+    limit = min(n_components, r)
+    try:
+        _extract(tracks, rows, labelled, limit, solver)
+    except CancelledError:
+        if len(tracks) > 1 or not tracks[0].components:
+            raise
+        cancelled = len(tracks[0].components) < limit
+    else:
+        cancelled = False
+    return [
+        Subspace(t.deflation.W, tuple(t.components), t.exhausted, t.worst_gap, cancelled)
+        for t in tracks
+    ]
+
+
+def _extract(
+    tracks: list[_Track], rows: SharedRows, labelled: LabelledRows, limit: int, solver: SVMSolver
+) -> None:
+    """Find the components of all problems, round by round."""
     means = labelled.class_means(rows.features)
-    while proposals := _proposals(tracks, means, min(n_components, r)):
+    _report(tracks, limit)
+    while proposals := _proposals(tracks, means, limit):
         batch = _batch(rows, labelled, proposals)
         for b, solution in enumerate(solver.solve_batch(batch)):
             track, task = proposals[b]
             track.record(task, solution, *gain_of(batch, b, solution))
         for track in tracks:
             track.keep_chosen()
-    return [Subspace(t.deflation.W, tuple(t.components), t.exhausted, t.worst_gap) for t in tracks]
+        _report(tracks, limit)
+
+
+def _report(tracks: list[_Track], limit: int) -> None:
+    found = sum(len(track.components) for track in tracks)
+    report("components", found, limit * len(tracks))
 
 
 def _proposals(tracks: list[_Track], means: Array, n_components: int) -> list[tuple[_Track, Task]]:
