@@ -11,6 +11,8 @@
         +-- SolverError (also RuntimeError)       a solver outside its contract or without result
         +-- TooLargeError (also MemoryError)      more memory needed than there is
         +-- CancelledError                        ended by a watcher, with nothing to keep
+        +-- WorkerLostError (also RuntimeError)   a call whose process died again and again
+        +-- ClusterError (also RuntimeError)      a cluster that is gone or cannot do the work
 
     UserWarning
     +-- MarginfoldWarning
@@ -59,6 +61,14 @@ class TooLargeError(MarginfoldError, MemoryError):
 
 class CancelledError(MarginfoldError):
     """A watcher ended the work before there was anything to keep."""
+
+
+class WorkerLostError(MarginfoldError, RuntimeError):
+    """The process of a call died (killed, out of memory) as often as it was tried."""
+
+
+class ClusterError(MarginfoldError, RuntimeError):
+    """The cluster was lost, or its workers cannot do the work; what was returned is kept."""
 
 
 class MarginfoldWarning(UserWarning):
