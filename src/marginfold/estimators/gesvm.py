@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
-from marginfold.errors import ExhaustedWarning, UncertifiedWarning, warn
+from marginfold.errors import ExhaustedWarning, UncertifiedWarning
+from marginfold.estimators.paths import Note, finish
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.directions import gain_of
@@ -19,7 +21,7 @@ from marginfold.graphs import resolve_graph
 from marginfold.parameters import Constraint, Flag, Number, check_parameters
 from marginfold.progress import report
 from marginfold.rows import Array, one_blas_thread
-from marginfold.solvers import SVMBatch, SVMSolver
+from marginfold.solvers import SVMBatch, SVMSolution
 
 CONSTRAINTS: dict[str, Constraint] = {
     "C": Number(0.0, inclusive=False),
@@ -139,30 +141,43 @@ class GESVC(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        check_parameters(self, CONSTRAINTS)
-        solver = resolve_solver(self.solver, self.tol)
-        graph = resolve_graph(self.graph)
-        penalty = Penalty(graph, float(self.graph_weight), bool(self.normalize_graph))
         with atomic_fit(self):
-            prepared = prepare(self, X, y, sample_weight, penalty)
-            with one_blas_thread(prepared.rows.features.shape[1]):
-                self._solve(prepared, penalty.scale(prepared.metric), solver)
+            self._fit_all([self], X, y, sample_weight)
         return self
 
-    def _solve(self, prepared: Prepared, scale: Array, solver: SVMSolver) -> None:
-        tasks = one_vs_rest_tasks(len(prepared.classes))
-        report("classes", 0, len(tasks))
-        labelled = prepared.labelled
-        batch = SVMBatch(
-            rows=prepared.rows,
-            signs=np.stack([labelled.signs(task) for task in tasks]),
-            costs=np.stack([labelled.costs(task, float(self.C)) for task in tasks]),
-            scale=np.tile(scale, (len(tasks), 1)),
-            deflated=np.zeros((len(tasks), len(scale), 0)),
-        )
-        solutions = solver.solve_batch(batch)
-        report("classes", len(tasks), len(tasks))
+    def _fit_all(self, members: Sequence[Self], X: Any, y: Any, sample_weight: Any) -> None:
+        """Fit estimators that differ in C and in the weight of the graph only, side by side."""
+        for member in members:
+            check_parameters(member, CONSTRAINTS)
+        solver = resolve_solver(self.solver, self.tol)
+        prepared = prepare(self, X, y, sample_weight, self._penalty())
+        scales = [member._penalty().scale(prepared.metric) for member in members]
+        with one_blas_thread(prepared.rows.features.shape[1]):
+            batch = _batch(prepared, scales, [float(member.C) for member in members])
+            report("classes", 0, len(batch.signs))
+            solutions = solver.solve_batch(batch)
+            report("classes", len(batch.signs), len(batch.signs))
         gains = [gain_of(batch, b, solution) for b, solution in enumerate(solutions)]
+        notes: list[Note] = []
+        per_member = len(solutions) // len(members)
+        for m, member in enumerate(members):
+            own = slice(m * per_member, (m + 1) * per_member)
+            notes += member._store(prepared, scales[m], solutions[own], gains[own])
+        finish(members, self, notes)
+
+    def _penalty(self) -> Penalty:
+        graph = resolve_graph(self.graph)
+        return Penalty(graph, float(self.graph_weight), bool(self.normalize_graph))
+
+    def _store(
+        self,
+        prepared: Prepared,
+        scale: Array,
+        solutions: Sequence[SVMSolution],
+        gains: Sequence[tuple[float, bool]],
+    ) -> list[Note]:
+        """Set the fitted attributes; return what the user should be warned of."""
+        tasks = one_vs_rest_tasks(len(prepared.classes))
         self.classes_ = prepared.classes
         self.feature_map_ = prepared.feature_map
         self.directions_ = prepared.metric.rotate_back(
@@ -175,14 +190,15 @@ class GESVC(ClassifierMixin, BaseEstimator):
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
-        self._warn_degenerate([tasks[b] for b, (_, enough) in enumerate(gains) if not enough])
+        notes = self._degenerate([tasks[b] for b, (_, enough) in enumerate(gains) if not enough])
         if not all(solution.converged for solution in solutions):
-            warn(uncertified_note(self, self.gap_.max()), UncertifiedWarning)
+            notes.append((uncertified_note(self, self.gap_.max()), UncertifiedWarning))
+        return notes
 
-    def _warn_degenerate(self, tasks: list[Task]) -> None:
+    def _degenerate(self, tasks: list[Task]) -> list[Note]:
         """Say which classes are separated no better than by a constant."""
         if not tasks:
-            return
+            return []
         advice = "a kernel" if self.class_weight else "class_weight='balanced' or a kernel"
         if len(tasks) == len(one_vs_rest_tasks(len(self.classes_))):
             what = "no class is separated better than by a constant; the prediction is the same "
@@ -191,7 +207,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
             names = ", ".join(repr(task_name(task, self.classes_)) for task in tasks)
             what = f"not separated from the rest better than by a constant: {names}. Such a class "
             what += "is hardly ever predicted"
-        warn(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)
+        return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
     def decision_function(self, X: Any) -> Array:
         """Return margins: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
@@ -211,3 +227,16 @@ class GESVC(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags
+
+
+def _batch(prepared: Prepared, scales: Sequence[Array], costs: Sequence[float]) -> SVMBatch:
+    """Stack the tasks of every metric and cost; the tasks of one follow each other."""
+    labelled = prepared.labelled
+    tasks = one_vs_rest_tasks(len(prepared.classes))
+    return SVMBatch(
+        rows=prepared.rows,
+        signs=np.tile([labelled.signs(task) for task in tasks], (len(costs), 1)),
+        costs=np.stack([labelled.costs(task, C) for C in costs for task in tasks]),
+        scale=np.repeat(np.stack(scales), len(tasks), axis=0),
+        deflated=np.zeros((len(costs) * len(tasks), len(scales[0]), 0)),
+    )

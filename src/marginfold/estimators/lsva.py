@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from sklearn.base import clone
-
 from marginfold.estimators.margin_subspace import MarginSubspace
+from marginfold.estimators.paths import path
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.parameters import Constraint, Flag, Number
@@ -142,8 +141,4 @@ class LSVA(MarginSubspace):
         >>> [fitted.graph_weight for fitted in path]
         [0.1, 1, 10]
         """
-        weights = list(graph_weight) if isinstance(graph_weight, Iterable) else [graph_weight]
-        members = [clone(self).set_params(graph_weight=weight) for weight in weights]
-        if members:
-            members[0]._fit_all(members, X, y, sample_weight)
-        return members
+        return path(self, X, y, graph_weight=graph_weight, sample_weight=sample_weight)
