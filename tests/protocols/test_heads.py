@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
 from marginfold.errors import InvalidParameterError
-from marginfold.protocols import heads
+from marginfold.estimators import nested_neighbors
 from marginfold.protocols.heads import errors_by_dimension, neighbors_of
 
 NAMES = np.array(["zebra", "ant", "10", "9", "élan"])
@@ -77,7 +77,7 @@ def test_it_is_so_for_any_rows(seed, n_neighbors, n_classes):
 def test_chunks_of_any_size_give_the_same(monkeypatch, head, entries):
     train, y, test, y_test = draw(0, 3)
     whole = errors_by_dimension(head, train, y, test, y_test)
-    monkeypatch.setattr(heads, "CHUNK_ENTRIES", entries)
+    monkeypatch.setattr(nested_neighbors, "CHUNK_ENTRIES", entries)
     np.testing.assert_array_equal(errors_by_dimension(head, train, y, test, y_test), whole)
 
 

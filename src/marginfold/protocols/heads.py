@@ -1,7 +1,4 @@
-"""Errors of simple classifiers on the leading components, all numbers of components at once.
-
-Components are nested, so the squared distances of k components are those of k - 1 plus one column.
-"""
+"""Errors of simple classifiers on the leading components, all numbers of components at once."""
 
 from __future__ import annotations
 
@@ -10,10 +7,8 @@ import re
 import numpy as np
 
 from marginfold.errors import InvalidParameterError
+from marginfold.estimators.nested_neighbors import nested_votes
 from marginfold.rows import Array
-
-CHUNK_ENTRIES = 4_000_000
-"""Distances held at once."""
 
 
 def errors_by_dimension(
@@ -48,17 +43,8 @@ def errors_by_dimension(
         codes, n_neighbors = np.arange(len(classes)), 1
     else:
         n_neighbors = min(neighbors_of(head), len(train))
-    n_columns = train.shape[1]
-    wrong = np.zeros(n_columns)
-    step = max(1, CHUNK_ENTRIES // max(1, len(train)))
-    for start in range(0, len(test), step):
-        chunk, wanted = test[start : start + step], test_labels[start : start + step]
-        squared = np.zeros((len(chunk), len(train)))
-        for k in range(n_columns):
-            squared += (chunk[:, k, None] - train[:, k]) ** 2
-            votes = _votes(squared, codes, n_neighbors, len(classes))
-            wrong[k] += np.count_nonzero(classes[votes] != wanted)
-    return np.asarray(wrong / len(test))
+    votes = nested_votes(train, codes, test, n_neighbors)
+    return np.asarray((classes[votes.codes] != test_labels).mean(axis=1))
 
 
 def neighbors_of(head: str) -> int:
@@ -69,12 +55,3 @@ def neighbors_of(head: str) -> int:
             f"A head is 'centroid' or a number of neighbors such as '1-nn'; got {head!r}."
         )
     return int(match[1])
-
-
-def _votes(squared: Array, codes: Array, n_neighbors: int, n_classes: int) -> Array:
-    if n_neighbors == 1:
-        return np.asarray(codes[squared.argmin(axis=1)])
-    nearest = np.argpartition(squared, n_neighbors - 1, axis=1)[:, :n_neighbors]
-    counts = np.zeros((len(squared), n_classes), dtype=int)
-    np.add.at(counts, (np.arange(len(squared))[:, None], codes[nearest]), 1)
-    return np.asarray(counts.argmax(axis=1))
