@@ -81,7 +81,7 @@ def test_shorthands(name, kind):
 
 
 def test_shorthands_are_the_promised_ones():
-    assert set(graphs.SHORTHANDS) == {"knn", "within", "between", "total", "lle"}
+    assert set(graphs.SHORTHANDS) == {"knn", "within", "between", "total", "lle", "anchors"}
     assert graphs.__all__ == sorted(graphs.__all__, key=lambda name: (not name.isupper(), name))
 
 

@@ -1,7 +1,8 @@
 """Graphs on the rows of X: ``rule.build(X, y) -> Laplacian`` with ``scatter(Z) = Z'LZ``.
 
 A rule is a cloneable object with parameters; rules add and scale. Wherever a graph is asked for, a
-string is short for a rule with its defaults: "knn", "within", "between", "total", "lle".
+string is short for a rule with its defaults: "knn", "within", "between", "total", "lle",
+"anchors".
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from marginfold.errors import InvalidParameterError
+from marginfold.graphs.anchor_graph import AnchorGraph
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
 from marginfold.graphs.laplacian import GraphDescription, Laplacian
 from marginfold.graphs.neighbors import NeighborGraph
@@ -19,6 +21,7 @@ from marginfold.graphs.rule import GraphRule, ScaledGraph, SumGraph
 
 __all__ = [
     "SHORTHANDS",
+    "AnchorGraph",
     "BetweenClassGraph",
     "GraphDescription",
     "GraphRule",
@@ -40,6 +43,7 @@ SHORTHANDS: dict[str, type[GraphRule]] = {
     "between": BetweenClassGraph,
     "total": TotalGraph,
     "lle": ReconstructionGraph,
+    "anchors": AnchorGraph,
 }
 
 

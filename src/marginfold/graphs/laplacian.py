@@ -2,13 +2,14 @@
 
 The quadratic form Z'LZ, the degrees and, for neighbor graphs, sparse matrices of nodes are asked
 for, so no kind of graph stores a dense n x n array. The class-structured kinds live in
-``classes``, the factored one in ``reconstruction``.
+``classes``, the factored ones in ``reconstruction`` and ``anchor_graph``, sums and multiples in
+``combined``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,6 +44,9 @@ class GraphDescription:
         Heat weights below the floating-point resolution: these edges have no effect.
     smallest_weight, largest_weight : float
         Range of the edge weights (NaN without edges).
+    recall : float or None
+        Share of the true neighbors that an approximate search found, measured on a sample of the
+        nodes; None if the search was exact or there was none.
     """
 
     name: str
@@ -54,6 +58,7 @@ class GraphDescription:
     n_underflowed: int
     smallest_weight: float
     largest_weight: float
+    recall: float | None = None
 
     def __str__(self) -> str:
         text = (
@@ -64,6 +69,8 @@ class GraphDescription:
             text += f", weights {self.smallest_weight:.3g} to {self.largest_weight:.3g}"
         if self.n_underflowed:
             text += f", {self.n_underflowed} weights underflowed"
+        if self.recall is not None:
+            text += f", recall {self.recall:.3f}"
         return text
 
 
@@ -97,6 +104,11 @@ class Laplacian(ABC):
     def n_underflowed(self) -> int:
         """Edge weights that are too small to have an effect."""
         return 0
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the true neighbors that an approximate search found; None if exact."""
+        return None
 
     @property
     def link(self) -> Link | None:
@@ -141,6 +153,7 @@ class Laplacian(ABC):
             n_underflowed=self.n_underflowed,
             smallest_weight=smallest,
             largest_weight=largest,
+            recall=self.recall,
         )
 
 
@@ -151,7 +164,7 @@ class EdgeLaplacian(Laplacian):
     Rows that are no node have zero rows in L. For copies of a node this is the same quadratic
     form as spreading the weight over the copies, because copies have equal coordinates.
     ``members`` is the node of each row; None means that only the rows that stand for a node have
-    one.
+    one; ``found`` is the recall of an approximate search.
     """
 
     adjacency: sp.csr_array
@@ -159,6 +172,7 @@ class EdgeLaplacian(Laplacian):
     underflowed: int = 0
     members: IntArray | None = None
     joint: Link | None = None
+    found: float | None = None
 
     @property
     def degrees(self) -> FloatArray:
@@ -185,6 +199,10 @@ class EdgeLaplacian(Laplacian):
         return self.underflowed
 
     @property
+    def recall(self) -> float | None:
+        return self.found
+
+    @property
     def link(self) -> Link | None:
         return self.joint
 
@@ -201,92 +219,6 @@ class EdgeLaplacian(Laplacian):
         points = Z[self.rows]
         points -= points.mean(axis=0)  # L1 = 0: free, and an offset would cost digits
         return np.asarray(points.T @ (self.on_nodes().L @ points))
-
-
-@dataclass(frozen=True, eq=False)
-class SumLaplacian(Laplacian):
-    """L of the first graph plus L of the second."""
-
-    first: Laplacian
-    second: Laplacian
-
-    @property
-    def degrees(self) -> FloatArray:
-        return self.first.degrees + self.second.degrees
-
-    @property
-    def components(self) -> IntArray:
-        """Parts that are joined by either graph: components linked by the rows they share."""
-        a, b = self.first.components, self.second.components
-        n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
-        both = (a != ABSENT) & (b != ABSENT)
-        links = sp.coo_array(
-            (np.ones(int(both.sum())), (a[both], n_a + b[both])), shape=(n_a + n_b, n_a + n_b)
-        )
-        labels = connected_components(links, directed=False)[1]
-        result = np.full(self.n_rows, ABSENT, dtype=np.intp)
-        result[b != ABSENT] = labels[n_a + b[b != ABSENT]]
-        result[a != ABSENT] = labels[a[a != ABSENT]]
-        return result
-
-    @property
-    def n_edges(self) -> int:
-        return self.first.n_edges + self.second.n_edges
-
-    @property
-    def weight_range(self) -> tuple[float, float]:
-        (low_a, high_a), (low_b, high_b) = self.first.weight_range, self.second.weight_range
-        return float(np.fmin(low_a, low_b)), float(np.fmax(high_a, high_b))
-
-    @property
-    def n_underflowed(self) -> int:
-        return self.first.n_underflowed + self.second.n_underflowed
-
-    def on_nodes(self) -> NodeGraph:
-        return self.first.on_nodes() + self.second.on_nodes()
-
-    def _quadratic(self, Z: FloatArray) -> FloatArray:
-        return self.first.scatter(Z) + self.second.scatter(Z)
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledLaplacian(Laplacian):
-    """A graph whose weights are all multiplied by a factor >= 0."""
-
-    graph: Laplacian
-    factor: float
-
-    @property
-    def degrees(self) -> FloatArray:
-        return self.factor * self.graph.degrees
-
-    @property
-    def components(self) -> IntArray:
-        return self.graph.components
-
-    @property
-    def n_edges(self) -> int:
-        return self.graph.n_edges
-
-    @property
-    def weight_range(self) -> tuple[float, float]:
-        low, high = self.graph.weight_range
-        return self.factor * low, self.factor * high
-
-    @property
-    def n_underflowed(self) -> int:
-        return self.graph.n_underflowed
-
-    @property
-    def link(self) -> Link | None:
-        return self.graph.link
-
-    def on_nodes(self) -> NodeGraph:
-        nodes = self.graph.on_nodes()
-        return replace(nodes, L=self.factor * nodes.L, degrees=self.factor * nodes.degrees)
-
-    def _quadratic(self, Z: FloatArray) -> FloatArray:
-        return self.factor * self.graph.scatter(Z)
 
 
 def value_range(values: FloatArray) -> tuple[float, float]:

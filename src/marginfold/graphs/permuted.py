@@ -142,6 +142,10 @@ class PermutedLaplacian(Laplacian):
         return self.graph.n_underflowed
 
     @property
+    def recall(self) -> float | None:
+        return self.graph.recall
+
+    @property
     def link(self) -> Link | None:
         return self.graph.link
 

@@ -16,15 +16,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
-from marginfold.graphs.laplacian import (
-    ABSENT,
-    FloatArray,
-    GraphDescription,
-    IntArray,
-    Laplacian,
-    ScaledLaplacian,
-    SumLaplacian,
-)
+from marginfold.graphs.combined import ScaledLaplacian, SumLaplacian
+from marginfold.graphs.laplacian import ABSENT, FloatArray, GraphDescription, IntArray, Laplacian
 from marginfold.labels import is_unlabelled, unique_labels
 from marginfold.weights import check_weights
 
