@@ -51,12 +51,13 @@ def gram(Z: Array, weights: Array | None = None) -> Array:
     """Return ``Z' diag(weights) Z`` for non-negative weights without a weighted copy of Z."""
     if weights is None:
         return np.asarray(Z.T @ Z)
-    total = np.zeros((Z.shape[1], Z.shape[1]))
-    roots = np.sqrt(weights)
+    roots = np.sqrt(weights)[:, None]
+    total: Array | None = None
     for block in row_blocks(*Z.shape):
-        part = Z[block] * roots[block, None]
-        total += part.T @ part
-    return total
+        part = Z[block] * roots[block]
+        square = part.T @ part
+        total = square if total is None else np.add(total, square, out=total)
+    return np.zeros((Z.shape[1], Z.shape[1])) if total is None else total
 
 
 def column_signs(vectors: Array) -> Array:
@@ -107,6 +108,11 @@ class SharedRows:
         """The variance of each feature."""
         return np.asarray(np.einsum("ij,ij->j", self.features, self.features) / len(self.table))
 
+    @cached_property
+    def largest(self) -> Array:
+        """The largest size of each feature."""
+        return np.asarray(np.maximum(self.features.max(axis=0), -self.features.min(axis=0)))
+
     def grams(self, d: Array) -> Array:
         """Return ``table' diag(d_b) table`` for a stack of non-negative weights d, shape (B, n).
 
@@ -115,7 +121,10 @@ class SharedRows:
         """
         n, r = self.table.shape
         if len(d) < PAIR_BATCH or 4 * n * r * (r + 1) > PAIR_BYTES:
-            return np.stack([gram(self.table, weights) for weights in d])
+            grams = np.empty((len(d), r, r))
+            for b, weights in enumerate(d):
+                grams[b] = gram(self.table, weights)
+            return grams
         first, second = np.triu_indices(r)
         if self._pairs is None:
             self._pairs = self.table[:, first] * self.table[:, second]

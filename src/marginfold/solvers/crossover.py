@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.rows import Array
-from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, project
+from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, certify, project
 
 ROUNDS = 6
 """Largest number of repaired guesses."""
@@ -26,9 +26,6 @@ FACE_RESOLUTION = 1e-12
 
 REFINEMENTS = 2
 """Further solves that remove the cancellation in ``s = X'(y a)`` when multipliers are huge."""
-
-EXACT = 1e-12
-"""Relative gap at which a face counts as the right one."""
 
 VIOLATION = 1e-9
 """Margin violation above which a row changes sides."""

@@ -21,9 +21,10 @@ from numpy.typing import ArrayLike
 
 from marginfold.parameters import Count, Number, check_parameters
 from marginfold.rows import Array
-from marginfold.solvers.crossover import EXACT, crossover
-from marginfold.solvers.newton import Problems, State, advance, predictor_corrector, start
+from marginfold.solvers.crossover import crossover
+from marginfold.solvers.newton import Problems, State, advance, gaps, linearise, start
 from marginfold.solvers.svm import (
+    EXACT,
     SVMBatch,
     SVMSolution,
     certify,
@@ -52,7 +53,10 @@ PROGRESS = 0.999
 """A gap that is not below this share of the best one so far counts as no progress."""
 
 NEARLY = 1e-2
-"""Gap below which the last iterations begin: solves are refined, a standstill is noticed."""
+"""Gap below which a standstill is noticed."""
+
+REFINED = 1e-5
+"""Gap below which the solves are refined."""
 
 PATIENCE = 4
 """Iterations without progress after which a problem is certified as it stands."""
@@ -149,13 +153,13 @@ class InteriorPoint:
         idle = np.zeros(len(batch), dtype=int)
         for n_iter in range(self.max_iter + 1):
             index = problems.index
-            pull = problems.pull(state.a)
-            gaps = problems.gaps(state, pull)
-            better = (gaps < PROGRESS * best_gap[index]) | (best_gap[index] > NEARLY)
+            line = linearise(problems, state)
+            gap = gaps(problems, state, line.pull)
+            better = (gap < PROGRESS * best_gap[index]) | (best_gap[index] > NEARLY)
             idle[index] = np.where(better & (idle[index] <= PATIENCE), 0, idle[index] + 1)
-            best_gap[index] = np.fmin(gaps, best_gap[index])
+            best_gap[index] = np.fmin(gap, best_gap[index])
             done = (idle[index] > PATIENCE) | (n_iter == self.max_iter)
-            for position in np.flatnonzero((gaps <= self.tol) | (idle[index] > 0) | done):
+            for position in np.flatnonzero((gap <= self.tol) | (idle[index] > 0) | done):
                 b = int(index[position])
                 solution = _finish(batch, problems, state, int(position), n_iter, self.tol)
                 if b not in solutions or solution.gap < solutions[b].gap:
@@ -165,12 +169,11 @@ class InteriorPoint:
                 break
             if done.any():
                 problems, state = problems.take(~done), state.take(~done)
-                pull, gaps = pull[~done], gaps[~done]
-            step = predictor_corrector(problems, state, pull, refine=bool(gaps.min() < NEARLY))
-            idle[problems.index[~step.finite]] = PATIENCE + 1
-            state = advance(state, step)
+                line, gap = line.take(~done), gap[~done]
+            finite = advance(problems, state, line, refine=bool(gap.min() < REFINED))
+            idle[problems.index[~finite]] = PATIENCE + 1
             if (n_iter + 1) % REFRESH_EVERY == 0:
-                state = replace(state, t=problems.signs * problems.scores(state.u) - 1.0)
+                np.subtract(problems.signs * problems.scores(state.u), 1.0, out=state.t)
         return [solutions[b] for b in range(len(batch))]
 
 
@@ -190,10 +193,10 @@ def _finish(
     """Cross over to the face that a point suggests, or certify the point itself."""
     b, unit = int(problems.index[position]), float(problems.cost_unit[position])
     coef = project(batch, b, state.u[position, :-1] * np.sqrt(unit))
-    dual = state.a[position] * unit
-    c = problems.costs[position]
-    lower = state.a[position] < c * state.v[position]
-    upper = ~lower & (state.s[position] < c * state.xi[position])
+    (a, s), (v, xi), c = state.P[position], state.Q[position], problems.costs[position]
+    dual = a * unit
+    lower = a < c * v
+    upper = ~lower & (s < c * xi)
     exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=tol)
     if exact is not None and exact.gap <= EXACT:
         return exact

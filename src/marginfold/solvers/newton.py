@@ -1,13 +1,14 @@
 """One iteration of the interior point method, for a whole batch of problems at once.
 
 The state is primal feasible; eliminating everything but the weights and the bias leaves one
-(r+1) x (r+1) system per problem.  A compiled kernel could replace this file behind `Problems`,
-`start`, `predictor_corrector` and `advance`.
+(r+1) x (r+1) system per problem.  The two complementary pairs (a, v) and (c - a, xi) obey the same
+equations: they are stacked, so that one array operation serves both.  A compiled kernel could
+replace this file behind `Problems`, `start`, `linearise` and `advance`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lapack
@@ -27,6 +28,8 @@ DIAGONAL_SHIFT = 1e-9
 REFINEMENTS = 2
 """Steps of iterative refinement after each solve of the last iterations."""
 
+TINY = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True)
 class Problems:
@@ -45,11 +48,11 @@ class Problems:
 
     @classmethod
     def of(cls, batch: SVMBatch) -> Problems:
-        r = batch.scale.shape[1]
+        B, r = batch.scale.shape
         cost_unit = batch.costs.mean(axis=1)
-        scale = np.ones((len(batch), r + 1))
-        scale[:, :r] = batch.scale * np.sqrt(cost_unit)[:, None]
-        deflated = np.zeros((len(batch), r + 1, batch.deflated.shape[2]))
+        scale = np.ones((B, r + 1))
+        np.multiply(batch.scale, np.sqrt(cost_unit)[:, None], out=scale[:, :r])
+        deflated = np.zeros((B, r + 1, batch.deflated.shape[2]))
         deflated[:, :r] = batch.deflated
         return cls(
             rows=batch.rows,
@@ -58,7 +61,7 @@ class Problems:
             scale=scale,
             deflated=deflated,
             cost_unit=cost_unit,
-            index=np.arange(len(batch)),
+            index=np.arange(B),
         )
 
     def take(self, kept: Array) -> Problems:
@@ -76,47 +79,35 @@ class Problems:
 
     def sums(self, p: Array) -> Array:
         """Return [P_N X'p ; 1'p], shape (B, r + 1)."""
-        return self.project((p @ self.rows.table) * self.scale)
+        u = p @ self.rows.table
+        u *= self.scale
+        return self.project(u)
 
-    def pull(self, a: Array) -> Array:
-        """Return [P_N X'(y a) ; y'a]."""
-        return self.sums(self.signs * a)
+    def pair_of_sums(self, p: Array) -> tuple[Array, Array]:
+        """Return the sums of two stacked vectors per problem, p of shape (B, 2, n)."""
+        B, _, n = p.shape
+        u = (p.reshape(2 * B, n) @ self.rows.table).reshape(B, 2, -1)
+        return self.project(u[:, 0] * self.scale), self.project(u[:, 1] * self.scale)
 
     def project(self, u: Array) -> Array:
-        if self.deflated.shape[2] == 0:
+        N = self.deflated
+        if N.shape[2] == 0:
             return u
-        inner = np.einsum("bik,bi->bk", self.deflated, u)
-        return np.asarray(u - np.einsum("bik,bk->bi", self.deflated, inner))
+        return np.asarray(u - (N @ (N.mT @ u[..., None]))[..., 0])
 
     def newton_matrices(self, d: Array) -> Array:
         """Return P (diag(1, .., 1, 0) + A' diag(d) A) P + N N' with A = [X, 1]."""
-        K = self.rows.grams(d) * self.scale[:, :, None] * self.scale[:, None, :]
-        diagonal = np.arange(K.shape[1] - 1)
-        K[:, diagonal, diagonal] += 1.0
+        K = self.rows.grams(d)
+        K *= self.scale[:, :, None]
+        K *= self.scale[:, None, :]
+        r = K.shape[1] - 1
+        np.einsum("bii->bi", K)[:, :r] += 1.0
         N = self.deflated
         if N.shape[2]:
-            NK = N.transpose(0, 2, 1) @ K
-            K -= N @ NK
-            K -= (K @ N) @ N.transpose(0, 2, 1)
-            K += N @ N.transpose(0, 2, 1)
+            K -= N @ (N.mT @ K)
+            K -= (K @ N) @ N.mT
+            K += N @ N.mT
         return K
-
-    def solve_newton(self, factors: _Factors, d: Array, right: Array, refine: bool) -> Array:
-        """Solve with the factors and refine with the rows, which lose nothing to squaring."""
-        du = self.project(factors.solve(right))
-        for _ in range(REFINEMENTS if refine else 0):
-            image = self.sums(d * self.scores(du))
-            image[:, :-1] += du[:, :-1]
-            du += self.project(factors.solve(right - image))
-        return du
-
-    def gaps(self, state: State, pull: Array) -> Array:
-        """Return the relative gaps of the running point (estimates: y'a is not yet zero)."""
-        s = state.u[:, :-1]
-        primal = 0.5 * (s * s).sum(axis=1) - (self.costs * np.minimum(state.t, 0.0)).sum(axis=1)
-        dual = state.a.sum(axis=1) - 0.5 * (pull[:, :-1] ** 2).sum(axis=1)
-        imbalance = np.abs(pull[:, -1])
-        return (np.abs(primal - dual) + imbalance) / np.maximum(primal, np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -124,134 +115,183 @@ class State:
     """A primal-feasible point: t = v - xi = y f - 1 and a + s = c hold exactly."""
 
     u: Array  # (B, r + 1) weights and bias
-    a: Array  # (B, n) multipliers
-    s: Array  # (B, n) c - a
-    v: Array  # (B, n) excess of the margin
-    xi: Array  # (B, n) hinge
+    P: Array  # (B, 2, n) multipliers a, and s = c - a
+    Q: Array  # (B, 2, n) excess v of the margin, and hinge xi
     t: Array  # (B, n) y f - 1
 
     def take(self, kept: Array) -> State:
-        return State(*(getattr(self, field.name)[kept] for field in fields(self)))
+        return State(self.u[kept], self.P[kept], self.Q[kept], self.t[kept])
 
 
-def start(problems: Problems, mu: float) -> State:
-    """Lift the ridge regression on the labels to the central path at mu (the mean cost is 1)."""
+def start(problems: Problems, mu: float, u: Array | None = None) -> State:
+    """Lift weights to the central path at mu (the mean cost is 1): the ridge regression on the
+    labels, unless others are given."""
     y, c = problems.signs, problems.costs
-    K = problems.newton_matrices(c)
-    u = _Factors(K).solve(problems.sums(c * y))
+    if u is None:
+        factors = _Factors(problems.newton_matrices(c))
+        u = factors.solve(problems.sums(c * y))
     t = y * problems.scores(u) - 1.0
     m = mu / c
-    half = 0.5 * t
+    half = np.abs(0.5 * t)
     rho = np.hypot(half, m)
-    near = m + m * (m / (rho + np.abs(half)))
-    far = m + np.abs(half) + rho
-    v = np.where(t > 0, far, near)
-    xi = np.where(t > 0, near, far)
-    return State(u=u, a=mu / v, s=mu / xi, v=v, xi=xi, t=t)
+    near = m + m * (m / (rho + half))
+    far = m + half + rho
+    outside = t > 0
+    Q = np.stack([np.where(outside, far, near), np.where(outside, near, far)], axis=1)
+    return State(u=u, P=mu / Q, Q=Q, t=t)
 
 
 @dataclass(frozen=True)
-class Step:
-    """Changes of the state, and how far along them to go."""
+class Linearised:
+    """The equations of one Newton step.
 
-    length: Array  # (B,)
-    finite: Array  # (B,) whether there is a step at all
-    du: Array
-    da: Array
-    dv: Array
-    dxi: Array
-    dt: Array
+    Attributes
+    ----------
+    ratios : array of shape (B, 2, n)
+        v / a and xi / s.
+    d : array of shape (B, n)
+        ``1 / (v / a + xi / s)``, the inverse of the barrier's Hessian.
+    pull : array of shape (B, r + 1)
+        ``[P_N X'(y a) ; y'a]``.
+    predictor : array of shape (B, r + 1)
+        The same sums of the affine step's right-hand side.
+    """
+
+    ratios: Array
+    d: Array
+    pull: Array
+    predictor: Array
+
+    def take(self, kept: Array) -> Linearised:
+        return Linearised(self.ratios[kept], self.d[kept], self.pull[kept], self.predictor[kept])
 
 
-def predictor_corrector(problems: Problems, state: State, pull: Array, *, refine: bool) -> Step:
-    """Return one predictor-corrector step; primal feasibility is kept exactly."""
-    y, a, s, v, xi = problems.signs, state.a, state.s, state.v, state.xi
-    n = y.shape[1]
-    with np.errstate(all="ignore"):
-        v_a, xi_s = v / a, xi / s
-        d = 1.0 / (v_a + xi_s)
-        factors = _Factors(problems.newton_matrices(d))
-        residual = pull - state.u
-        residual[:, -1] = pull[:, -1]
-        g = xi - v
-        yd = y * d
+def linearise(problems: Problems, state: State) -> Linearised:
+    """Form everything of the next step that one pass over the rows can give."""
+    ratios = state.Q / state.P
+    d = ratios[:, 0] + ratios[:, 1]
+    np.reciprocal(d, out=d)
+    wanted = np.empty_like(ratios)
+    wanted[:, 0] = state.P[:, 0]
+    np.multiply(d, state.t, out=wanted[:, 1])
+    wanted *= problems.signs[:, None]
+    pull, predictor = problems.pair_of_sums(wanted)
+    return Linearised(ratios, d, pull, -predictor)
 
-        du = problems.solve_newton(factors, d, problems.sums(yd * g) + residual, refine)
-        da = d * (g - y * problems.scores(du))
-        da_a, da_s = da / a, da / s
-        dv = -v - v_a * da
-        dxi = -xi + xi_s * da
-        affine = np.minimum(
-            1.0,
-            1.0
-            / np.maximum(
-                np.maximum(-da_a.min(axis=1), da_s.max(axis=1)),
-                np.maximum(1.0 + da_a.max(axis=1), 1.0 - da_s.min(axis=1)),
-            ),
-        )
-        comp = (a * v + s * xi).sum(axis=1)
-        linear = (a * dv + v * da + s * dxi - xi * da).sum(axis=1)
-        square = (da * (dv - dxi)).sum(axis=1)
-        mu = comp / (2 * n)
-        mu_affine = (comp + affine * linear + affine**2 * square) / (2 * n)
-        sigma = np.clip((mu_affine / mu) ** 3, *SIGMA_RANGE)
 
-        target = (sigma * mu)[:, None]
-        k1_a = (target - da * dv) / a
-        k2_s = (target + da * dxi) / s
-        g2 = g - k2_s + k1_a
-        du = problems.solve_newton(factors, d, problems.sums(yd * g2) + residual, refine)
-        dt = y * problems.scores(du)
-        da = d * (g2 - dt)
-        dv = k1_a - v - v_a * da
-        dxi = k2_s - xi + xi_s * da
-        blocked = np.maximum(
-            np.maximum((-da / a).max(axis=1), (da / s).max(axis=1)),
-            np.maximum((-dv / v).max(axis=1), (-dxi / xi).max(axis=1)),
-        )
-        length = np.minimum(1.0, STEP_TO_BOUNDARY / np.maximum(blocked, np.finfo(float).tiny))
+def gaps(problems: Problems, state: State, pull: Array) -> Array:
+    """Return the relative gaps of the running point (estimates: y'a is not yet zero)."""
+    s, p = state.u[:, :-1], pull[:, :-1]
+    hinge = np.minimum(state.t, 0.0)
+    hinge *= problems.costs
+    primal = 0.5 * (s * s).sum(axis=1) - hinge.sum(axis=1)
+    dual = state.P[:, 0].sum(axis=1) - 0.5 * (p * p).sum(axis=1)
+    return (np.abs(primal - dual) + np.abs(pull[:, -1])) / np.maximum(primal, TINY)
+
+
+def advance(problems: Problems, state: State, line: Linearised, *, refine: bool) -> Array:
+    """Take one predictor-corrector step in place; return which problems could move at all."""
+    y, P, Q, d, ratios = problems.signs, state.P, state.Q, line.d, line.ratios
+    newton = _Newton(problems, d, refine)
+    residual = line.pull - state.u
+    residual[:, -1] = line.pull[:, -1]
+
+    du = newton.solve(line.predictor + residual)
+    change = problems.scores(du)
+    change *= y
+    change += state.t
+    dP = np.empty_like(P)
+    np.multiply(d, change, out=dP[:, 1])  # -da
+    np.negative(dP[:, 1], out=dP[:, 0])
+    dQ = ratios * dP
+    dQ += Q
+    dQ *= dP  # -dp dq: the product that the corrector removes
+    dP /= P
+    affine = 1.0 / np.maximum(np.maximum(-_least(dP), 1.0 + _largest(dP)), 1.0)
+    comp = np.einsum("bji,bji->b", P, Q)
+    size = 2.0 * y.shape[1]
+    mu_affine = (comp * (1.0 - affine) - affine**2 * dQ.sum(axis=(1, 2))) / size
+    mu = comp / size
+    sigma = np.minimum(np.maximum((mu_affine / mu) ** 3, SIGMA_RANGE[0]), SIGMA_RANGE[1])
+
+    dQ += (sigma * mu)[:, None, None]
+    dQ /= P  # (sigma mu - dp dq) / p
+    g = dQ[:, 0] - dQ[:, 1]
+    g -= state.t
+    np.multiply(d, g, out=change)
+    change *= y
+    du = newton.solve(problems.sums(change) + residual)
+    dt = problems.scores(du)
+    dt *= y
+    g -= dt
+    np.multiply(d, g, out=dP[:, 0])
+    np.negative(dP[:, 0], out=dP[:, 1])
+    dQ -= Q
+    ratios *= dP
+    dQ -= ratios
+    blocked = np.maximum(-_least(dP / P), -_least(dQ / Q))
+    length = np.minimum(1.0, STEP_TO_BOUNDARY / np.maximum(blocked, TINY))
+    moves = (du, dP, dQ, dt)
     finite = np.isfinite(length) & np.isfinite(du).all(axis=1)
     if not finite.all():  # such a problem stays where it is
-        for part in (length, du, da, dv, dxi, dt):
-            part[~finite] = 0.0
-    return Step(length=length, finite=finite, du=du, da=da, dv=dv, dxi=dxi, dt=dt)
+        for move in (length, *moves):
+            move[~finite] = 0.0
+    for part, move in zip((state.u, P, Q, state.t), moves, strict=True):
+        move *= length.reshape(-1, *(1,) * (move.ndim - 1))
+        part += move
+    return finite
 
 
-def advance(state: State, step: Step) -> State:
-    """Take the steps."""
-    length = step.length[:, None]
-    return State(
-        u=state.u + length * step.du,
-        a=state.a + length * step.da,
-        s=state.s - length * step.da,
-        v=state.v + length * step.dv,
-        xi=state.xi + length * step.dxi,
-        t=state.t + length * step.dt,
-    )
+def _least(stack: Array) -> Array:
+    """Return the smallest entry of each problem."""
+    return np.asarray(np.minimum.reduce(stack.reshape(len(stack), -1), axis=1))
+
+
+def _largest(stack: Array) -> Array:
+    """Return the largest entry of each problem."""
+    return np.asarray(np.maximum.reduce(stack.reshape(len(stack), -1), axis=1))
+
+
+class _Newton:
+    """The Newton systems of a batch; solves are refined with the rows near the end."""
+
+    def __init__(self, problems: Problems, d: Array, refine: bool) -> None:
+        self._problems, self._d = problems, d
+        self._refinements = REFINEMENTS if refine else 0
+        self._factors = _Factors(problems.newton_matrices(d))
+
+    def solve(self, right: Array) -> Array:
+        """Solve with the factors and refine with the rows, which lose nothing to squaring."""
+        problems = self._problems
+        du = problems.project(self._factors.solve(right))
+        for _ in range(self._refinements):
+            image = problems.sums(self._d * problems.scores(du))
+            image[:, :-1] += du[:, :-1]
+            du += problems.project(self._factors.solve(right - image))
+        return du
 
 
 class _Factors:
     """Cholesky factors of a stack of matrices, each scaled to a unit diagonal."""
 
     def __init__(self, K: Array) -> None:
-        diagonal = np.einsum("bii->bi", K)
-        self._unit = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(float).tiny))
-        self._factors = [
-            _cholesky(matrix) for matrix in K * self._unit[:, :, None] * self._unit[:, None, :]
-        ]
+        self._unit = 1.0 / np.sqrt(np.maximum(np.einsum("bii->bi", K), TINY))
+        K *= self._unit[:, :, None]
+        K *= self._unit[:, None, :]
+        self._factors = [_cholesky(matrix) for matrix in K]
 
     def solve(self, right: Array) -> Array:
         scaled = right * self._unit
-        out = np.empty_like(right)
         for b, factor in enumerate(self._factors):
-            out[b] = np.nan if factor is None else lapack.dpotrs(factor, scaled[b], lower=1)[0]
-        return out * self._unit
+            scaled[b] = np.nan if factor is None else lapack.dpotrs(factor, scaled[b], lower=0)[0]
+        scaled *= self._unit
+        return scaled
 
 
 def _cholesky(matrix: Array) -> Array | None:
     """Return the factor, of a slightly shifted matrix if need be, or None."""
-    factor, failed = lapack.dpotrf(matrix, lower=1)
+    factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0)
     if failed:
         shifted = matrix + DIAGONAL_SHIFT * np.eye(len(matrix))
-        factor, failed = lapack.dpotrf(shifted, lower=1)
+        factor, failed = lapack.dpotrf(shifted.T, lower=0, clean=0)
     return None if failed else factor

@@ -24,11 +24,16 @@ from marginfold.rows import Array, SharedRows
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """Relative rounding error of a margin, in units of its summands."""
 
+EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
+
 PASSES = 2
 """Projections in a row: the second removes what rounding left of the first."""
 
 STRETCH_LIMIT = 1e-6
 """Largest relative change of a direction that may remove rounding errors of the margins."""
+
+EXACT = 1e-12
+"""Relative gap at which a solution is as good as exact."""
 
 UPPER_SHARE = 1.0 - 1e-6
 """Multipliers above this share of their bound belong to rows inside the margin."""
@@ -133,7 +138,7 @@ def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
             f"A problem needs features of shape (n, r) and n labels; got {rows.shape} and "
             f"{signs.shape}."
         )
-    if not np.isin(signs, (-1.0, 1.0)).all():
+    if not (np.abs(signs) == 1.0).all():
         raise SolverError("Labels must be +1 or -1; encode the classes first.")
     costs = np.asarray(C, dtype=np.float64)
     if costs.ndim == 0:
@@ -183,17 +188,23 @@ def certify(
     The intercept belongs to the centred rows; `uncentre` turns it into that of the given rows.
     """
     y, c = batch.signs[b], batch.costs[b]
-    dual = balance(np.clip(np.nan_to_num(dual, nan=0.0), 0.0, c), y)
+    if not np.isfinite(dual).all():
+        dual = np.nan_to_num(dual, nan=0.0)
+    dual = balance(np.minimum(np.maximum(dual, 0.0), c), y)
     s_dual = project(batch, b, batch.scale[b] * ((y * dual) @ batch.rows.features))
-    dual_objective = float(dual.sum() - 0.5 * s_dual @ s_dual)
+    dual_objective = float(dual.sum() - 0.5 * s_dual @ s_dual) - _dual_rounding(
+        batch, b, dual, s_dual
+    )
     if not dual_objective >= 0:  # a = 0 is feasible and better
         dual, s_dual, dual_objective = np.zeros_like(dual), np.zeros_like(s_dual), 0.0
-    objective, s, intercept = min(
-        (_evaluate(batch, b, s, dual) for s in (coef, s_dual)), key=lambda point: point[0]
-    )
+    objective, s, intercept = _evaluate(batch, b, coef, dual)
+    if not objective - dual_objective <= EXACT * objective:
+        other = _evaluate(batch, b, s_dual, dual)
+        if other[0] < objective:
+            objective, s, intercept = other
     if not objective <= 2.0 * min(c[y > 0].sum(), c[y < 0].sum()):  # s = 0 is better
         objective, s, intercept = _evaluate(batch, b, np.zeros_like(coef), dual)
-    gap = max(0.0, objective - dual_objective) / max(objective, np.finfo(float).tiny)
+    gap = max(0.0, objective - dual_objective) / max(objective, TINY)
     return SVMSolution(
         coef=s,
         intercept=intercept,
@@ -204,6 +215,15 @@ def certify(
         n_iter=n_iter,
         converged=bool(gap <= tol),
     )
+
+
+def _dual_rounding(batch: SVMBatch, b: int, dual: Array, s_dual: Array) -> float:
+    """Return what the rounding of the centred rows may add to the dual value.
+
+    Each entry was stored with a relative error of eps, independent of the others.
+    """
+    lost = EPS * batch.rows.largest * batch.scale[b] * float(np.sqrt(dual @ dual))
+    return float(np.abs(s_dual) @ lost + 0.5 * (lost @ lost))
 
 
 def uncentre(batch: SVMBatch, b: int, solution: SVMSolution) -> SVMSolution:
@@ -270,7 +290,7 @@ def intercept_interval(f: Array, y: Array, c: Array) -> tuple[float, float]:
     points = y - f
     order = np.argsort(points, kind="stable")
     slope = np.cumsum(c[order]) - c[y > 0].sum()
-    flat = len(c) * np.finfo(float).eps * c.sum()  # rounding of the cumulated costs
+    flat = len(c) * EPS * c.sum()  # rounding of the cumulated costs
     first = int(np.searchsorted(slope, -flat))
     first = min(first, len(order) - 1)
     low = high = float(points[order[first]])
