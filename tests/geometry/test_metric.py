@@ -124,12 +124,12 @@ def test_rounding_below_zero_is_no_error():
 
 @pytest.mark.parametrize("graph", [TotalGraph(), WithinClassGraph(), NeighborGraph(3)])
 def test_penalty_builds_the_metric_of_its_graph(graph):
-    found = Penalty(graph=graph).metric(Z, CODES, np.ones(40), Z, TOTAL)
     scatter = graph.build(Z, CODES).scatter(Z)
+    found = Penalty(graph=graph).metric(scatter, TOTAL)
     assert_allclose((found.Q * found.theta) @ found.Q.T, scatter, atol=1e-8)
 
 
 def test_penalty_without_graph_is_euclidean():
-    found = Penalty(graph=None).metric(Z, CODES, np.ones(40), Z, TOTAL)
+    found = Penalty(graph=None).metric(None, TOTAL)
     assert found.Q is None
     assert not found.theta.any()

@@ -6,13 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from marginfold.estimators.coordinates import Coordinates
 from marginfold.estimators.graph_embedding import GraphEmbedding, Recipe
-from marginfold.estimators.preparation import Coordinates
-from marginfold.feature_maps import is_linear
 from marginfold.geometry.metric import rank_of
-from marginfold.labels import UNLABELLED
+from marginfold.geometry.moments import class_means, within_fourth, within_scatter
 from marginfold.parameters import Choice, Constraint, Count, Either, Number
-from marginfold.rows import Array, dense, gram
 
 LARGEST_SHRINKAGE = 1.0 - 1e-9
 """Shrinkage of 1 would leave nothing of the within-class scatter."""
@@ -89,12 +87,11 @@ class LDA(GraphEmbedding):
     def _recipe(self) -> Recipe:
         return Recipe("within", "between", self._ridge, self.scaling)
 
-    def _ridge(self, c: Coordinates, codes: Array, weights: Array) -> float:
+    def _ridge(self, c: Coordinates) -> float:
         """Return s / (1 - s): S_W with this ridge has the eigenvectors of the shrunk S_W."""
-        rank = max(rank_of(c.total), 1)
-        size = _n_varying(c.points[weights > 0]) if is_linear(self.kernel) else rank
+        rank, size = max(rank_of(c.total), 1), c.n_varying
         automatic = isinstance(self.shrinkage, str)
-        s = _ledoit_wolf(c, codes, weights, size) if automatic else float(self.shrinkage)
+        s = _ledoit_wolf(c, len(self.classes_), size) if automatic else float(self.shrinkage)
         self.shrinkage_ = s
         return s / (1.0 - s) * rank / size
 
@@ -150,24 +147,14 @@ class KDA(LDA):
         )
 
 
-def _n_varying(X: Any) -> int:
-    """Return the number of features that are not constant, at least 1."""
-    low, high = (dense(bound).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
-    return max(int(np.count_nonzero(low < high)), 1)
-
-
-def _ledoit_wolf(c: Coordinates, codes: Array, weights: Array, n_dimensions: int) -> float:
+def _ledoit_wolf(c: Coordinates, n_classes: int, n_dimensions: int) -> float:
     """Return the shrinkage of Ledoit and Wolf (2004) for the rows about their class means."""
-    known = (codes != UNLABELLED) & (weights > 0)
-    codes, weights, rows = codes[known], weights[known], c.Z[known].copy()
-    for code in np.unique(codes):
-        members = codes == code
-        rows[members] -= weights[members] @ rows[members] / weights[members].sum()
+    weights, means = class_means(c.blocks, n_classes)
     n = float(weights.sum())
-    S = gram(rows, weights) / n
+    S = within_scatter(c.blocks, means) / n
     size = float((S**2).sum())
     delta = size - float(np.trace(S)) ** 2 / n_dimensions
-    fourth = float(weights @ np.einsum("ij,ij->i", rows, rows) ** 2) / n
+    fourth = within_fourth(c.blocks, means) / n
     smallest = float(np.finfo(float).eps)
     if delta <= smallest * size:  # a multiple of the identity: shrinking would change nothing
         return smallest

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
-from marginfold.estimators.preparation import Coordinates, coordinates, read_labelled, read_rows
+from marginfold.estimators.coordinates import Coordinates, GraphForm
+from marginfold.estimators.preparation import coordinates, read_labelled, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
+from marginfold.geometry.moments import score_signs
 from marginfold.graphs import SHORTHANDS, resolve_graph
-from marginfold.graphs.classes import BetweenClassGraph, WithinLaplacian
-from marginfold.graphs.laplacian import Laplacian
-from marginfold.labels import UNLABELLED
+from marginfold.graphs.classes import BetweenClassGraph
 from marginfold.parameters import (
     Choice,
     Constraint,
@@ -25,7 +23,7 @@ from marginfold.parameters import (
     Number,
     check_parameters,
 )
-from marginfold.rows import Array, column_signs, one_blas_thread
+from marginfold.rows import Array, one_blas_thread
 
 DEGREES = "degrees"
 """The penalty that is the degree-weighted scatter of the intrinsic graph."""
@@ -35,12 +33,12 @@ DEGREES = "degrees"
 class Recipe:
     """What makes a method: the two graphs, the ridge and the length of a direction.
 
-    A ridge that depends on the rows is a function of coordinates, class codes and weights.
+    A ridge that depends on the rows is a function of their coordinates.
     """
 
     intrinsic: Any
     penalty: Any
-    ridge: Any | Callable[[Coordinates, Array, Array], float]
+    ridge: Any | Callable[[Coordinates], float]
     scaling: str
 
     @property
@@ -189,44 +187,38 @@ class GraphEmbedding(Projection):
                 X, weights, codes, self.classes_ = read.X, read.weights, read.codes, read.classes
             else:
                 X, weights = read_rows(self, X, sample_weight)
-            c = coordinates(self.kernel, X, weights)
-            with one_blas_thread(c.Z.shape[1]):
-                embedding = self._embed(recipe, c, codes, weights)
-                self._store(c, weights, embedding)
+            c = coordinates(self.kernel, X, weights, codes)
+            with one_blas_thread(len(c.total)):
+                self._store(c, self._embed(recipe, c))
                 self._learn_reconstruction(X, weights)
         return self
 
-    def _embed(self, recipe: Recipe, c: Coordinates, codes: Any, weights: Array) -> Embedding:
-        def build(rule: Any) -> Laplacian:
-            laplacian: Laplacian = rule.build(
-                c.points, codes, unlabeled=UNLABELLED, sample_weight=weights
-            )
-            return laplacian
-
-        near = None if recipe.intrinsic is None else build(resolve_graph(recipe.intrinsic))
-        limit, far_size = c.Z.shape[1], float(weights.sum())
+    def _embed(self, recipe: Recipe, c: Coordinates) -> Embedding:
+        near = None if recipe.intrinsic is None else c.form(resolve_graph(recipe.intrinsic))
+        limit, size = len(c.total), float(c.weights.sum())
+        far_size = size
         if is_degrees(recipe.penalty):
-            far = _degree_graph(near)
-            far_size = float(far.degrees.sum())
+            degrees = _degrees(near)
+            far, far_size = c.spread(degrees), float(degrees.sum())
         else:
             rule = resolve_graph(recipe.penalty)
-            far = build(rule)
+            far = c.form(rule).scatter
             if isinstance(rule, BetweenClassGraph):
                 limit = min(limit, len(self.classes_) - 1)
         wanted = limit if self.n_components is None else min(int(self.n_components), limit)
         ridge = recipe.ridge
         return graph_embedding(
-            far.scatter(c.Z),
-            None if near is None else near.scatter(c.Z),
+            far,
+            None if near is None else near.scatter,
             c.total,
-            ridge=ridge(c, codes, weights) if callable(ridge) else float(ridge),
+            ridge=ridge(c) if callable(ridge) else float(ridge),
             n_components=wanted,
             scaling=recipe.scaling,
-            size=float(weights.sum()),
+            size=size,
             far_size=far_size,
         )
 
-    def _store(self, c: Coordinates, weights: Array, embedding: Embedding) -> None:
+    def _store(self, c: Coordinates, embedding: Embedding) -> None:
         found = embedding.directions.shape[1]
         name = type(self).__name__
         if not found:
@@ -241,8 +233,7 @@ class GraphEmbedding(Projection):
                 "in c - 1 directions at most).",
                 ExhaustedWarning,
             )
-        scores = c.Z @ embedding.directions
-        signs = column_signs(scores[weights > 0])
+        signs = score_signs(c.blocks, embedding.directions)
         self.eigenvalues_ = embedding.ratios
         self._store_directions(c.feature_map, embedding.directions * signs)
 
@@ -263,13 +254,11 @@ def is_degrees(graph: Any) -> bool:
     return isinstance(graph, str) and graph == DEGREES
 
 
-def _degree_graph(intrinsic: Laplacian | None) -> Laplacian:
-    """Return the graph whose scatter is that of all rows weighted by their degrees."""
+def _degrees(intrinsic: GraphForm | None) -> Array:
+    """Return the weights of the rows in the penalty of the degrees."""
     if intrinsic is None or not intrinsic.degrees.any():
         raise GraphError(
             "The penalty 'degrees' needs an intrinsic graph with edges of positive weight on these "
             "rows; use one that joins different rows (in GraphEmbedding also penalty='total')."
         )
-    return WithinLaplacian(
-        intrinsic.n_rows, np.zeros(intrinsic.n_rows, dtype=np.intp), intrinsic.degrees
-    )
+    return intrinsic.degrees

@@ -8,7 +8,8 @@ import numpy as np
 
 from marginfold.eigen import pencil_pairs
 from marginfold.errors import MarginfoldWarning, warn
-from marginfold.estimators.nearest_plane import NearestPlane, PlaneRows
+from marginfold.estimators.nearest_plane import NearestPlane
+from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.geometry.metric import has_no_scatter
 from marginfold.graphs import NeighborGraph, resolve_graph
 from marginfold.parameters import Choice, Constraint, Number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, warn
+from marginfold.estimators.coordinates import Coordinates
+from marginfold.estimators.plane_rows import Heights, PlaneRows
 from marginfold.estimators.preparation import coordinates, read_labelled
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.tasks import class_factors
-from marginfold.geometry.tikhonov import TikhonovBasis, tikhonov_basis
 from marginfold.parameters import Choice, Constraint, Flag, Number, check_parameters
-from marginfold.rows import Array, gram, one_blas_thread
+from marginfold.rows import Array, one_blas_thread
 
 NOWHERE = 1e-6
 """A plane whose function varies over the rows by less than this share of its value is not there."""
@@ -63,59 +63,6 @@ class Plane:
         return f"{self.label!r}: {' '.join(terms)}{rest} {offset:+.3g} = 0"
 
 
-@dataclass(frozen=True, eq=False)
-class PlaneRows:
-    """Rows ``h = (V'z, 1)`` with weights and classes, in coordinates in which T is the identity.
-
-    Attributes
-    ----------
-    H : array of shape (n, r + 1)
-    codes, weights : arrays of shape (n,)
-        Class numbers, and sample weights times class weights.
-    n_classes : int
-    points : array or sparse matrix
-        The rows that graphs are built on.
-    rank : int
-        Dimensions in which the rows vary, and one for the offset.
-    """
-
-    H: Array
-    codes: Array
-    weights: Array
-    n_classes: int
-    points: Any
-    rank: int
-
-    def own(self, code: int) -> Array:
-        """Return P: the moments of the rows of a class."""
-        members = self.codes == code
-        return gram(self.H[members], self.weights[members])
-
-    def own_and_rest(self, code: int) -> tuple[Array, Array]:
-        """Return P and Q of 003 eq. (4): the moments of a class and those of all other rows."""
-        P = self.own(code)
-        return P, np.asarray(self.moments - P)
-
-    @cached_property
-    def moments(self) -> Array:
-        """The moments of all rows."""
-        return gram(self.H, self.weights)
-
-    def graph_moments(self, graph: Any, code: int) -> Array:
-        """Return M of 003 eq. (24): the scatter of the graph on the rows of a class."""
-        members = np.flatnonzero(self.codes == code)
-        laplacian = graph.build(
-            self.points[members], self.codes[members], sample_weight=self.weights[members]
-        )
-        M = np.zeros((self.H.shape[1], self.H.shape[1]))
-        M[:-1, :-1] = laplacian.scatter(self.H[members, :-1])
-        return M
-
-    def ridge(self, P: Array, ridge: float, normalize: bool) -> float:
-        """Return the Tikhonov weight, in units of the mean eigenvalue of P if normalised."""
-        return ridge * float(np.trace(P)) / self.rank if normalize else ridge
-
-
 class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
     """A plane close to each class and far from the rest; a row belongs to the nearest one."""
 
@@ -154,42 +101,36 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         with atomic_fit(self):
             read = read_labelled(self, X, y, sample_weight)
             self.classes_ = read.classes
-            c = coordinates(self.kernel, read.X, read.weights)
+            c = coordinates(self.kernel, read.X, read.weights, read.codes)
             self.feature_map_ = c.feature_map
-            kept: Any = np.flatnonzero(read.weights)
-            kept = slice(None) if len(kept) == len(read.weights) else kept
-            codes = read.codes[kept]
-            weights = self._class_weighted(read.weights[kept], codes)
-            Z = c.Z[kept]
-            total, size = gram(Z, weights), float(weights.sum())
-            basis = tikhonov_basis(total, size, self.tikhonov, bool(self.normalize))
-            H = np.column_stack([basis.rows(Z), np.ones(len(Z))])
-            rows = PlaneRows(H, codes, weights, len(read.classes), c.points[kept], basis.rank + 1)
-            with one_blas_thread(H.shape[1]):
-                planes = self._planes(rows)
-                self._store(rows, planes, basis)
+            with one_blas_thread(len(c.total) + 1):
+                factors = self._class_factors(c)
+                rows = PlaneRows.of(c, factors, self.tikhonov, normalize=bool(self.normalize))
+                self._store(rows, self._planes(rows))
         return self
 
-    def _class_weighted(self, weights: Array, codes: Array) -> Array:
-        """Return the weights times those of the classes; "balanced" makes all classes equal."""
+    def _class_factors(self, c: Coordinates) -> Array:
+        """Return what the weights of each class are multiplied by; "balanced" makes all equal."""
         balanced, factors = class_factors(self.class_weight, self.classes_)
-        if balanced:
-            totals = np.bincount(codes, weights)
-            factors = weights.sum() / (len(totals) * totals)
-        return np.asarray(weights * factors[codes])
+        if not balanced:
+            return factors
+        counted = c.weights > 0
+        totals = np.bincount(np.asarray(c.codes)[counted], c.weights[counted])
+        return np.asarray(totals.sum() / (len(totals) * totals))
 
-    def _store(self, rows: PlaneRows, planes: Array, basis: TikhonovBasis) -> None:
+    def _store(self, rows: PlaneRows, planes: Array) -> None:
         """Set the planes as unit normals and offsets, with the rest on the negative side."""
-        normals = basis.weights(planes[:-1])
-        values = rows.H @ planes
-        placed = np.ptp(values, axis=0) > NOWHERE * np.abs(values).max(axis=0)
+        normals = rows.basis.weights(planes[:-1])
+        heights = rows.heights(planes)
+        placed = heights.high - heights.low > NOWHERE * heights.largest
         norms = np.where(placed, np.linalg.norm(normals, axis=0), 1.0)
         for code in np.flatnonzero(placed):
-            norms[code] *= -_side(rows, values[:, code], normals[:, code], int(code))
+            norms[code] *= -_side(heights, normals[:, code], int(code))
         self.normals_ = np.where(placed, normals / norms, 0.0).T.copy()
         self.offsets_ = planes[-1] / norms
         if not placed.all():
-            self.offsets_[~placed] = self._far_away(rows, np.abs(values / norms), placed)
+            distances = heights.largest / np.abs(norms)
+            self.offsets_[~placed] = self._far_away(rows, distances, placed)
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.normals_.T).T.copy()
             self.intercept_ = self.offsets_ - self.coef_ @ self.feature_map_.mean_
@@ -208,8 +149,8 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
                 f"from all rows. Such a class is hardly ever predicted. {advice}",
                 ExhaustedWarning,
             )
-            return float(distances[:, placed].max())
-        largest = int(np.bincount(rows.codes, rows.weights).argmax())
+            return float(distances[placed].max())
+        largest = int(rows.sizes.argmax())
         warn(
             f"{type(self).__name__}: no class has a plane near the rows; the prediction is "
             f"{labels[largest]!r} for every row. {advice}",
@@ -267,12 +208,11 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-def _side(rows: PlaneRows, values: Array, normal: Array, code: int) -> float:
+def _side(heights: Heights, normal: Array, code: int) -> float:
     """Return the side of a plane on which the rest lies, by the largest entry if on both alike."""
-    others = rows.codes != code
-    heights = rows.weights[others] * values[others]
-    if abs(heights.sum()) > EVEN * np.abs(heights).sum():
-        return float(np.sign(heights.sum()))
+    rest, size = heights.of_rest(code)
+    if abs(rest) > EVEN * size:
+        return float(np.sign(rest))
     sizes = np.abs(normal)
     first = int((sizes >= (1 - EVEN) * sizes.max()).argmax())  # equal entries: not by rounding
     return -float(np.sign(normal[first]))

@@ -11,13 +11,15 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.estimators.coordinates import Coordinates, LocalCoordinates, RemoteRows
+from marginfold.estimators.lazy_input import distributed, gathered, is_lazy
 from marginfold.feature_maps import is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.tasks import LabelledRows, class_factors
 from marginfold.graphs.rule import LARGEST_ENTRY
 from marginfold.labels import UNLABELLED, encode_labels, is_missing, is_unlabelled
 from marginfold.parameters import shown
-from marginfold.rows import Array, SharedRows, dense, gram
+from marginfold.rows import Array, dense, gram
 from marginfold.solvers import InteriorPoint, LibSVM, SVMSolver
 from marginfold.weights import check_weights
 
@@ -36,27 +38,6 @@ class LabelledInput:
 
 
 @dataclass(frozen=True)
-class Coordinates:
-    """Rows in the coordinates of a feature map.
-
-    Attributes
-    ----------
-    feature_map : object
-        Fitted.
-    Z : array of shape (n, r)
-    total : array of shape (r, r)
-        The weighted Z'Z.
-    points : array or sparse matrix
-        The rows that graphs are built on.
-    """
-
-    feature_map: Any
-    Z: Array
-    total: Array
-    points: Any
-
-
-@dataclass(frozen=True)
 class Prepared:
     """Everything that does not depend on C or on the graph weight."""
 
@@ -66,7 +47,7 @@ class Prepared:
     feature_map: Any
     metric: Metric
     total: Array
-    rows: SharedRows
+    rows: Any
     labelled: LabelledRows
 
 
@@ -77,13 +58,14 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     """
     read = read_labelled(estimator, X, y, sample_weight, estimator.unlabeled)
     balanced, factors = class_factors(estimator.class_weight, read.classes)
-    c = coordinates(estimator.kernel, read.X, read.weights)
-    metric = penalty.metric(c.points, read.codes, read.weights, c.Z, c.total)
+    c = coordinates(estimator.kernel, read.X, read.weights, read.codes)
+    scatter = None if penalty.graph is None else c.form(penalty.graph).scatter
+    metric = penalty.metric(scatter, c.total)
     known = read.codes != UNLABELLED
-    rows = SharedRows(metric.rotate(c.Z if known.all() else c.Z[known]))
     labelled = LabelledRows(
         read.codes[known], read.weights[known], len(read.classes), balanced, factors
     )
+    rows = c.solver_rows(metric)
     return Prepared(
         read.X, read.weights, read.classes, c.feature_map, metric, c.total, rows, labelled
     )
@@ -93,13 +75,17 @@ def read_labelled(
     estimator: Any, X: Any, y: Any, sample_weight: Any, unlabeled: Any = None
 ) -> LabelledInput:
     """Validate rows, labels and weights; rows whose label equals ``unlabeled`` have none."""
+    y = gathered(y)
     marks_missing = unlabeled is not None and is_missing(unlabeled)
     y, missing = _without_missing(y) if marks_missing else (y, False)
-    X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
-    )
-    _check_size(X)
-    weights = check_weights(sample_weight, X.shape[0])
+    if is_lazy(X):
+        X, y = distributed().read_labelled(estimator, X, y)
+    else:
+        X, y = validate_data(
+            estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
+        )
+        _check_size(X)
+    weights = check_weights(gathered(sample_weight), X.shape[0])
     unlabelled = is_unlabelled(y, unlabeled) | missing
     classes, codes = encode_labels(y, unlabelled, weights, unlabeled)
     return LabelledInput(X, weights, classes, codes)
@@ -107,17 +93,24 @@ def read_labelled(
 
 def read_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Array]:
     """Validate rows and weights of a method that needs no labels."""
-    X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
-    _check_size(X)
-    return X, check_weights(sample_weight, X.shape[0])
+    if is_lazy(X):
+        X = distributed().read_rows(estimator, X)
+    else:
+        X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        _check_size(X)
+    return X, check_weights(gathered(sample_weight), X.shape[0])
 
 
-def coordinates(kernel: Any, X: Any, weights: Array, **options: Any) -> Coordinates:
+def coordinates(
+    kernel: Any, X: Any, weights: Array, codes: Array | None = None, **options: Any
+) -> Coordinates:
     """Fit the feature map of a kernel, with the given options, and apply it."""
     feature_map = resolve_feature_map(kernel).set_params(**options)
+    if isinstance(X, RemoteRows):
+        return X.coordinates(feature_map, weights, codes)
     Z = feature_map.fit_coordinates(X, sample_weight=weights)
     points = _kernel_points(X, Z) if is_pairwise(kernel) else X
-    return Coordinates(feature_map, Z, gram(Z, weights), points)
+    return LocalCoordinates(feature_map, Z, gram(Z, weights), points, codes, weights)
 
 
 def _kernel_points(K: Any, Z: Array) -> Array:

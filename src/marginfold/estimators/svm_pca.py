@@ -10,11 +10,13 @@ import numpy as np
 from marginfold.atomic import atomic_fit
 from marginfold.eigen import leading_pairs
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
-from marginfold.estimators.preparation import Coordinates, coordinates, read_rows
+from marginfold.estimators.coordinates import Coordinates
+from marginfold.estimators.preparation import coordinates, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.feature_maps import ExactKernel, resolve_feature_map
+from marginfold.geometry.moments import score_signs
 from marginfold.parameters import Choice, Constraint, Count, Either, Flag, check_parameters
-from marginfold.rows import Array, column_signs, one_blas_thread
+from marginfold.rows import Array, one_blas_thread
 
 NO_VARIANCE = 1e-13
 """Share of the total variance below which a component has none."""
@@ -161,8 +163,8 @@ class SVMPCA(Projection):
         with atomic_fit(self):
             X, weights = read_rows(self, X, sample_weight)
             c = coordinates(self.kernel, X, weights, **options)
-            with one_blas_thread(c.Z.shape[1]):
-                self._store(c, weights, *self._principal(c, weights))
+            with one_blas_thread(len(c.total)):
+                self._store(c, *self._principal(c))
                 self._learn_reconstruction(X, weights)
         return self
 
@@ -180,23 +182,27 @@ class SVMPCA(Projection):
         wanted = [rank for rank in (self.n_components, feature_map.rank) if rank is not None]
         return {"center": bool(self.bias), "rank": min(wanted, default=None)}
 
-    def _principal(self, c: Coordinates, weights: Array) -> tuple[Array, Array]:
+    def _principal(self, c: Coordinates) -> tuple[Array, Array]:
         """Return eigenvalues and unit directions in coordinates, by the cheaper of two routes."""
-        n, r = c.Z.shape
+        n, r = len(c.weights), len(c.total)
         wanted = r if self.n_components is None else min(int(self.n_components), r)
         if self.solver == "primal" or (self.solver == "auto" and r <= n):
             return leading_pairs(c.total, wanted)  # 004 eq. (3)
-        roots = np.sqrt(weights)[:, None]
-        rows = c.Z * roots
+        if c.Z is None:
+            raise InvalidParameterError(
+                "SVMPCA: solver='dual' needs the rows in the memory of this process; use "
+                "solver='primal' for a dask collection."
+            )
+        rows = c.Z * np.sqrt(c.weights)[:, None]
         values, alphas = leading_pairs(GramMatrix(rows), min(wanted, n))  # eqs. (9), (20)
         positive = values > NO_VARIANCE * np.trace(c.total)
         values, alphas = values[positive], alphas[:, positive]
         return values, np.asarray(rows.T @ alphas / np.sqrt(values))  # w = sum alpha z, unit norm
 
-    def _store(self, c: Coordinates, weights: Array, values: Array, W: Array) -> None:
-        size = float(weights.sum())
+    def _store(self, c: Coordinates, values: Array, W: Array) -> None:
+        size = float(c.weights.sum())
         whole = getattr(c.feature_map, "trace_", None)
-        whole = 0.0 if whole is None else whole * size / (weights > 0).sum()
+        whole = 0.0 if whole is None else whole * size / (c.weights > 0).sum()
         whole = max(whole, float(np.trace(c.total)))  # an indefinite kernel loses its negative part
         kept = values > NO_VARIANCE * whole
         if not kept.any():
@@ -210,11 +216,12 @@ class SVMPCA(Projection):
                 "vary in any other direction.",
                 ExhaustedWarning,
             )
-        W = W * column_signs((c.Z @ W)[weights > 0])
+        W = W * score_signs(c.blocks, W)
         self._store_directions(c.feature_map, W)
         self.eigenvalues_ = values
-        self.scores_ = c.Z @ W
-        self.alphas_ = self.scores_ / np.sqrt(values)
+        if c.Z is not None:
+            self.scores_ = c.Z @ W
+            self.alphas_ = self.scores_ / np.sqrt(values)
         self.explained_variance_ = values / (size - 1.0 if size > 1 else size)
         self.explained_variance_ratio_ = values / whole
         self.intercepts_ = np.asarray(c.feature_map.offsets(W))

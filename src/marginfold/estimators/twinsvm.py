@@ -9,7 +9,8 @@ import scipy.linalg
 
 from marginfold.eigen import definite_factor
 from marginfold.errors import UncertifiedWarning, warn
-from marginfold.estimators.nearest_plane import NearestPlane, PlaneRows
+from marginfold.estimators.nearest_plane import NearestPlane
+from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.estimators.preparation import uncertified_note
 from marginfold.parameters import Choice, Constraint, Either, Number
 from marginfold.rows import Array
@@ -128,9 +129,9 @@ class TwinSVC(NearestPlane):
         P = rows.own(code)
         ridge = rows.ridge(P, float(self.ridge), self.normalize)
         F = definite_factor(P + ridge * np.eye(len(P)))
-        others = rows.codes != code
-        U = -scipy.linalg.solve_triangular(F, rows.H[others].T, lower=True, check_finite=False).T
-        costs = self._cost(rows, code) * rows.weights[others]
+        H, weights = rows.rest(code)
+        U = -scipy.linalg.solve_triangular(F, H.T, lower=True, check_finite=False).T
+        costs = self._cost(rows, code) * weights
         solution = solve_box_qp(U, costs, InteriorPoint(tol=self.tol))
         self.gap_[code] = solution.gap
         self.n_iter_ = max(self.n_iter_, solution.n_iter)
@@ -139,8 +140,8 @@ class TwinSVC(NearestPlane):
 
     def _least_squares(self, rows: PlaneRows, code: int) -> Array:
         """Solve (P + dT I + C Q) v = -C sum_rest h."""
-        C, others = self._cost(rows, code), rows.codes != code
+        C = self._cost(rows, code)
         P, Q = rows.own_and_rest(code)
         A = P + rows.ridge(P, float(self.ridge), self.normalize) * np.eye(len(P)) + C * Q
-        target = -C * (rows.weights[others] @ rows.H[others])
+        target = -C * Q[:, -1]  # the last entry of h is 1: its column is the sum of the rows
         return np.asarray(scipy.linalg.cho_solve((definite_factor(A), True), target))

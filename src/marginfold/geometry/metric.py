@@ -9,7 +9,6 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import GraphError, InvalidInputError
-from marginfold.labels import UNLABELLED
 from marginfold.rows import Array
 
 NEGATIVE_RESOLUTION = 1e-9
@@ -102,12 +101,11 @@ class Penalty:
     normalize: bool = False
     ridge: float | None = None
 
-    def metric(self, points: Any, codes: Array, weights: Array, Z: Array, total: Array) -> Metric:
-        """Build the graph on the points and decompose its scatter in the coordinates Z."""
-        if self.graph is None:
-            return Metric.euclidean(Z.shape[1])
-        laplacian = self.graph.build(points, codes, unlabeled=UNLABELLED, sample_weight=weights)
-        return Metric.of_scatter(laplacian.scatter(Z), total, graph=self.graph)
+    def metric(self, scatter: Array | None, total: Array) -> Metric:
+        """Decompose the scatter Z'LZ of the graph (None without one); ``total`` is Z'Z."""
+        if scatter is None:
+            return Metric.euclidean(len(total))
+        return Metric.of_scatter(scatter, total, graph=self.graph)
 
     def scale(self, metric: Metric) -> Array:
         """Return the diagonal of ``A^(-1/2)`` in the metric's eigenvectors."""
