@@ -116,7 +116,7 @@ def test_projection_skips_the_coordinates(name):
 def test_blocks_do_not_matter(monkeypatch):
     found = ExactKernel("rbf", gamma=0.3).fit(X)
     whole = found.transform(NEW)
-    monkeypatch.setattr("marginfold.feature_maps.exact_kernel.BLOCK_BYTES", 8 * 25 * 2)
+    monkeypatch.setattr("marginfold.feature_maps.kernel_map.BLOCK_BYTES", 8 * 25 * 2)
     assert_allclose(found.transform(NEW), whole)
 
 

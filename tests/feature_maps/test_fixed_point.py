@@ -116,7 +116,7 @@ def test_order_of_points_and_blocks_do_not_matter(monkeypatch):
     U = found.transform(NEW)
     whole, started = found.preimages(U), found.preimages(U, start=NEW)
     assert_allclose(found.preimages(U[::-1]), whole[::-1], atol=1e-8)
-    monkeypatch.setattr("marginfold.feature_maps.exact_kernel.BLOCK_BYTES", 8 * 60 * 4)
+    monkeypatch.setattr("marginfold.feature_maps.kernel_map.BLOCK_BYTES", 8 * 60 * 4)
     assert_allclose(found.preimages(U), whole, atol=1e-8)
     assert_allclose(found.preimages(U, start=NEW), started, atol=1e-8)
 

@@ -95,7 +95,7 @@ def test_sparse_equals_dense(name):
 def test_blocks_do_not_matter(name, monkeypatch):
     found = kernel_map(name, rank=2).fit(X)
     whole = found.jacobian(NEW, np.eye(2))
-    monkeypatch.setattr("marginfold.feature_maps.exact_kernel.BLOCK_BYTES", 8 * 30 * 2)
+    monkeypatch.setattr("marginfold.feature_maps.kernel_map.BLOCK_BYTES", 8 * 30 * 2)
     assert_allclose(found.jacobian(NEW, np.eye(2)), whole)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.eigen import leading_pairs
-from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
+from marginfold.errors import MarginfoldWarning, warn
+from marginfold.feature_maps.kernel_values import finite_peak
 from marginfold.rows import Array, column_signs
 
 RANK_RESOLUTION = 1e-10
@@ -47,7 +48,7 @@ class CentredKernel:
 
     def __init__(self, K: Array, share: Array, *, center: bool) -> None:
         self.K, self.share, self.center = K, share, center
-        self.peak = _largest_size(K)
+        self.peak = finite_peak(K)
         self.roots = np.sqrt(share * len(K))
         self.column_means, self.mean = np.zeros(len(K)), 0.0
         if center:
@@ -84,6 +85,12 @@ class CentredKernel:
         out *= self.roots[:, None]
         out *= self.roots
         return out
+
+    def without_mean(self, mixtures: Array) -> Array:
+        """Return mixtures of images about their mean as mixtures of the images themselves."""
+        if not self.center:
+            return mixtures
+        return np.asarray(mixtures - np.outer(self.share, mixtures.sum(axis=0)))
 
     def rounding(self, weighted: Array | None = None) -> float:
         """Return the size of eigenvalues that are only rounding errors of K or of its centring."""
@@ -128,17 +135,7 @@ def kernel_coordinates(
             MarginfoldWarning,
         )
     order = np.flatnonzero(S > max(RANK_RESOLUTION * float(S[-1]), rounding))[::-1]
-    basis = roots * U[:, order] / np.sqrt(S[order])
+    basis = kernel.without_mean(roots * U[:, order] / np.sqrt(S[order]))
     scores = centred @ basis if rank is None else U[:, order] * np.sqrt(S[order]) / roots
     signs = column_signs(scores)
     return S[order], basis * signs, np.asarray(scores * signs)
-
-
-def _largest_size(K: Array) -> float:
-    largest = np.maximum(K.max(), -K.min())
-    if not np.isfinite(largest):
-        raise InvalidInputError(
-            "The kernel of the training rows overflows or is not a number. Scale the rows, for "
-            "example with StandardScaler, or choose a smaller gamma or degree."
-        )
-    return float(largest)

@@ -2,54 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import scipy.sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from marginfold.atomic import atomic_fit
+from marginfold.eigen.leading import LARGE_SHARE
 from marginfold.feature_maps.centred_kernel import CentredKernel, kernel_coordinates
-from marginfold.feature_maps.fixed_point import as_points, fixed_points, require_preimages
-from marginfold.feature_maps.kernel_gradients import kernel_gradients, require_gradient
+from marginfold.feature_maps.kernel_map import BLOCK_BYTES, PARAMETERS, KernelMap
 from marginfold.feature_maps.kernel_values import (
-    GAMMA,
-    TRANSLATION_FREE,
-    KernelFunction,
     check_kernel,
     resolve_gamma,
     square_kernel,
     symmetrised,
 )
-from marginfold.parameters import (
-    Choice,
-    Constraint,
-    Count,
-    Either,
-    Flag,
-    Number,
-    check_parameters,
-    shown,
-)
-from marginfold.rows import Array, dense
+from marginfold.memory import require_memory
+from marginfold.parameters import check_parameters, shown
+from marginfold.rows import Array
 from marginfold.weights import check_weights
 
-BLOCK_BYTES = 32 << 20
-"""Largest kernel block that is formed when new rows are mapped."""
+ALL_COPIES, MANY_COPIES, FEW_COPIES = 9, 6, 2
+"""Measured: matrices of rows by rows that are held at the peak for all coordinates, for a large
+share of them, and for few."""
 
-PARAMETERS: dict[str, Constraint] = {
-    "degree": Count(1),
-    "coef0": Number(),
-    "gamma": GAMMA,
-    "rank": Either(Choice(None), Count(1)),
-    "center": Flag(),
-}
+LOW_RANK = 500
+"""Rank of the kernel that is proposed instead of one that does not fit into memory."""
 
 
-class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ExactKernel(KernelMap):
     """Coordinates in which a kernel method is a linear method, without approximation.
 
     With K_c the centred kernel of the training rows and ``K_c = U S U'``, the coordinates of a row
@@ -93,10 +74,11 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     Notes
     -----
-    Time grows with the cube and memory with the square of the number of rows.  Eigenvalues below
-    1e-10 of the largest are cut: a kernel matrix is never inverted.  With `rank` time and memory
-    grow with the square; only the leading eigenvalues are looked at, so that an indefinite kernel
-    is noticed only if they include a negative one.
+    Time grows with the cube and memory with the square of the number of rows: from about 10,000
+    rows on use `LowRankKernel`.  What does not fit into memory is refused before it is allocated.
+    Eigenvalues below 1e-10 of the largest are cut: a kernel matrix is never inverted.  With `rank`
+    time and memory grow with the square; only the leading eigenvalues are looked at, so that an
+    indefinite kernel is noticed only if they include a negative one.
 
     Examples
     --------
@@ -126,103 +108,15 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.rank = rank
         self.center = center
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Learn the coordinates; rows with weight 0 are ignored."""
-        self._fit(X, sample_weight)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
-        """Fit and return the coordinates of the same rows, as `transform` does."""
-        return self.fit_coordinates(X, sample_weight=sample_weight)
-
-    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
-        """Return what `fit_transform` returns, as an array; `rank` spares it a second kernel."""
-        scores = self._fit(X, sample_weight)
-        known = self.rank is not None and len(scores) == np.shape(X)[0]
-        return scores if known else self.coordinates(X)
-
-    def transform(self, X: Any) -> Array:
-        """Return the coordinates of rows, shape (n_samples, rank)."""
-        return self.coordinates(X)
-
-    def coordinates(self, X: Any) -> Array:
-        """Return what `transform` returns, as an array whatever output is configured."""
-        check_is_fitted(self)
-        return self._times(X, self.dual_basis_)
-
-    def project(self, X: Any, W: Array) -> Array:
-        """Return ``transform(X) @ W`` through one (n_training_rows, k) matrix."""
-        check_is_fitted(self)
-        return self._times(X, self.dual_basis_ @ W)
-
-    def offsets(self, W: Array) -> Array:
-        """Return what centring adds: ``project(X, W) = <phi(x), v> + offsets(W)``, v = W's columns.
-
-        phi is the feature map of the kernel and v the direction with the coordinates W.
-        """
-        check_is_fitted(self)
-        return np.asarray((self.mean_kernel_ - self.column_means_) @ (self.dual_basis_ @ W))
-
-    def jacobian(self, X: Any, W: Array) -> Array:
-        """Return the derivatives of ``project(x, W)`` at rows x, shape (rows, k, features).
-
-        There is a closed form for the kernels linear, rbf, poly, sigmoid and cosine.
-        """
-        check_is_fitted(self)
-        require_gradient(self.kernel)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        C = self._mixtures(W)
-        out = np.empty((X.shape[0], C.shape[1], X.shape[1]))
-        for block in self._blocks(X.shape[0]):
-            rows = dense(self._moved(X[block]))
-            out[block] = kernel_gradients(self._function, rows, self.training_rows_, C)
-        return out
-
-    def preimages(self, U: Any, start: Any = None) -> Array:
-        """Return input rows whose images are closest to the points with coordinates U (rbf only).
-
-        Parameters
-        ----------
-        U : array of shape (n_points, rank)
-            Coordinates, for example ``transform(X)`` or what is left of it in a subspace.
-        start : array of shape (n_points, n_features), optional
-            Where the fixed-point iteration starts; None: the training row that is closest in
-            feature space.  The result is never farther than that; it is a local optimum unless
-            the iteration reaches its limit or the start has no overlap with the point.
-        """
-        check_is_fitted(self)
-        require_preimages(self.kernel)
-        U = as_points(U, len(self.eigenvalues_))
-        if start is not None:
-            start = self._moved(validate_data(self, start, dtype=np.float64, reset=False))
-            check_consistent_length(U, start)
-        C = self._mixtures(np.eye(len(self.eigenvalues_)))
-        out = np.empty((len(U), self.n_features_in_))
-        for block in self._blocks(len(U)):
-            mixed = U[block] @ C.T + (self.share_ if self.center else 0.0)
-            nearest = self._overlaps(U[block]).argmax(axis=1)
-            first = dense(self.training_rows_[nearest]) if start is None else start[block]
-            out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
-        return out + self.origin_
-
-    def _overlaps(self, U: Array) -> Array:
-        """Return inner products of points with the images of the training rows."""
-        Z = self.dual_basis_ * self.eigenvalues_ / (len(self.share_) * self.share_)[:, None]
-        return np.asarray(U @ (Z - self.offsets(np.eye(U.shape[1]))).T + self.column_means_)
-
-    def _mixtures(self, W: Array) -> Array:
-        """Return the coefficients C with ``project(X, W) = k(X, training rows) C + constant``."""
-        A = self.dual_basis_ @ W
-        return A - np.outer(self.share_, A.sum(axis=0)) if self.center else A
-
     def _fit(self, X: Any, sample_weight: Any) -> Array:
         """Fit and return the coordinates of the training rows."""
         with atomic_fit(self):
-            check_kernel(self.kernel)
+            check_kernel(self)
             check_parameters(self, PARAMETERS)
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
+            self._require_memory(len(kept))
             self.share_ = weights[kept] / weights.sum()
             self.gamma_ = resolve_gamma(self.gamma, self.kernel, X, weights)
             K = self._training_kernel(X, kept)
@@ -233,6 +127,20 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 kernel, self.rank, shown(self.kernel)
             )
         return scores
+
+    def _require_memory(self, n: int) -> None:
+        """Refuse a kernel matrix that does not fit, before anything of its size exists."""
+        if self.rank is None:
+            copies = ALL_COPIES
+        else:
+            copies = FEW_COPIES if self.rank <= LARGE_SHARE * n else MANY_COPIES
+        require_memory(
+            8.0 * copies * n * n + BLOCK_BYTES,
+            f"An exact kernel of {n} rows",
+            f"kernel=LowRankKernel({shown(self.kernel)}, gamma={self.gamma!r}, "
+            f"degree={self.degree}, coef0={self.coef0}, rank={LOW_RANK}, center={self.center}), "
+            "whose memory grows with rows times rank.",
+        )
 
     def _training_kernel(self, X: Any, kept: Array) -> Array:
         """Store the training rows and return the kernel among them."""
@@ -245,51 +153,3 @@ class ExactKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if self.rank is None:
             return self._kernel_matrix(X[kept])
         return self._function.symmetric(self.training_rows_)
-
-    def _choose_origin(self, X: Any) -> Any:
-        """Return a point among the rows: distances between remote rows would lose digits."""
-        remote = self.kernel in TRANSLATION_FREE and not scipy.sparse.issparse(X)
-        return X.mean(axis=0) if remote else 0.0
-
-    def _moved(self, X: Any) -> Any:
-        return dense(X) - self.origin_ if np.ndim(self.origin_) else X
-
-    def _times(self, X: Any, A: Array) -> Array:
-        """Return the centred kernel rows times A, block by block."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        out = np.empty((X.shape[0], A.shape[1]))
-        for block in self._blocks(X.shape[0]):
-            K = self._kernel_matrix(X[block])
-            if self.center:
-                K = K - (K @ self.share_)[:, None] - (self.column_means_ - self.mean_kernel_)
-            out[block] = K @ A
-        return out
-
-    def _blocks(self, n_rows: int) -> Iterator[slice]:
-        size = max(1, BLOCK_BYTES // (8 * len(self.share_)))
-        return (slice(start, start + size) for start in range(0, n_rows, size))
-
-    def _kernel_matrix(self, X: Any) -> Array:
-        """Return the kernel between rows and the training rows."""
-        if self._precomputed:
-            return dense(X)[:, self.training_rows_]
-        return self._function(self._moved(X), self.training_rows_)
-
-    @property
-    def _function(self) -> KernelFunction:
-        return KernelFunction(self.kernel, self.gamma_, self.degree, self.coef0)
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._precomputed
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags

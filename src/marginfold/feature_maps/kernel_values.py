@@ -63,18 +63,29 @@ class KernelFunction:
         return K
 
 
-def check_kernel(kernel: Any) -> None:
-    """Raise `InvalidParameterError` for what is neither a name nor a function."""
-    if not callable(kernel) and not Choice(*KERNELS).allows(kernel):
+def check_kernel(owner: Any) -> None:
+    """Raise `InvalidParameterError` if the owner's kernel is neither a name nor a function."""
+    if not callable(owner.kernel) and not Choice(*KERNELS).allows(owner.kernel):
         raise InvalidParameterError(
-            f"ExactKernel: kernel must be one of {', '.join(KERNELS)}, or a function of two "
-            f"matrices; got {shown(kernel)}."
+            f"{type(owner).__name__}: kernel must be one of {', '.join(KERNELS)}, or a function of "
+            f"two matrices; got {shown(owner.kernel)}."
         )
 
 
 def symmetrised(K: Array) -> Array:
     """Return the mean of a matrix and its mirror image; of a symmetric one, the matrix itself."""
     return K if np.array_equal(K, K.T) else 0.5 * (K + K.T)
+
+
+def finite_peak(values: Array) -> float:
+    """Return the largest size among kernel values, if all of them are finite."""
+    largest = np.maximum(values.max(), -values.min())
+    if not np.isfinite(largest):
+        raise InvalidInputError(
+            "The kernel of the training rows overflows or is not a number. Scale the rows, for "
+            "example with StandardScaler, or choose a smaller gamma or degree."
+        )
+    return float(largest)
 
 
 def resolve_gamma(gamma: Any, kernel: Any, X: Any, weights: Array) -> float:

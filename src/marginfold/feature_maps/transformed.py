@@ -50,26 +50,16 @@ class Transformed(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit a clone of the transformer and the mean of its output."""
-        with atomic_fit(self):
-            check_parameters(self, {"center": Flag()})
-            X = X if hasattr(X, "shape") else np.asarray(X)
-            weights = check_weights(sample_weight, X.shape[0])
-            kept = np.flatnonzero(weights)
-            self.transformer_ = clone(self.transformer)
-            try:
-                self.transformer_.fit(X if len(kept) == X.shape[0] else X[kept])
-            except TypeError as error:
-                raise InvalidInputError(
-                    f"The transformer {self.transformer!r} cannot be fitted on rows alone "
-                    f"({error}); use one that needs no labels as a kernel."
-                ) from error
-            mean = weights @ self._output(X) / weights.sum()
-            self.mean_ = mean if self.center else np.zeros_like(mean)
+        self._fit(X, sample_weight)
         return self
 
-    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
         """Fit and return the coordinates of the same rows."""
-        return self.fit(X, sample_weight=sample_weight).coordinates(X)
+        return self.fit_coordinates(X, sample_weight=sample_weight)
+
+    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
+        """Return what `fit_transform` returns, as an array whatever output is configured."""
+        return self._fit(X, sample_weight) - self.mean_
 
     def transform(self, X: Any) -> Array:
         """Return the centred coordinates."""
@@ -92,6 +82,26 @@ class Transformed(TransformerMixin, BaseEstimator):
     def jacobian(self, X: Any, W: Array) -> NoReturn:
         """Raise `InvalidInputError`: the derivative of a transformer is not known."""
         raise missing_gradient(f"The transformer {shown(self.transformer)}")
+
+    def _fit(self, X: Any, sample_weight: Any) -> Array:
+        """Fit and return the output for the same rows, not centred."""
+        with atomic_fit(self):
+            check_parameters(self, {"center": Flag()})
+            X = X if hasattr(X, "shape") else np.asarray(X)
+            weights = check_weights(sample_weight, X.shape[0])
+            kept = np.flatnonzero(weights)
+            self.transformer_ = clone(self.transformer)
+            try:
+                self.transformer_.fit(X if len(kept) == X.shape[0] else X[kept])
+            except TypeError as error:
+                raise InvalidInputError(
+                    f"The transformer {self.transformer!r} cannot be fitted on rows alone "
+                    f"({error}); use one that needs no labels as a kernel."
+                ) from error
+            output = self._output(X)
+            mean = weights @ output / weights.sum()
+            self.mean_ = mean if self.center else np.zeros_like(mean)
+        return output
 
     def _output(self, X: Any) -> Array:
         X = X if hasattr(X, "shape") else np.asarray(X)

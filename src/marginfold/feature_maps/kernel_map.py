@@ -1,0 +1,198 @@
+"""What the kernel maps share: coordinates as sums of kernel values with some training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginfold.feature_maps.fixed_point import as_points, fixed_points, require_preimages
+from marginfold.feature_maps.kernel_gradients import kernel_gradients, require_gradient
+from marginfold.feature_maps.kernel_values import GAMMA, TRANSLATION_FREE, KernelFunction
+from marginfold.parameters import Choice, Constraint, Count, Either, Flag, Number
+from marginfold.rows import Array, dense
+
+BLOCK_BYTES = 32 << 20
+"""Largest kernel block that is formed when rows are mapped."""
+
+PARAMETERS: dict[str, Constraint] = {
+    "degree": Count(1),
+    "coef0": Number(),
+    "gamma": GAMMA,
+    "rank": Either(Choice(None), Count(1)),
+    "center": Flag(),
+}
+
+
+class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Coordinates ``z(x) = (k(x, T) - column_means_) dual_basis_`` with training rows T.
+
+    A subclass has the parameters of a kernel and ``_fit``, which stores `gamma_`, `eigenvalues_`
+    and the attributes below, and returns the coordinates of the rows with a positive weight.
+
+    Attributes
+    ----------
+    training_rows_ : array
+        The rows T (their indices if the kernel is precomputed).
+    origin_ : array or 0
+        What is subtracted from all rows first, for kernels that do not notice it.
+    dual_basis_ : array of shape (n_training_rows, rank)
+        The directions, as mixtures of the images of T.
+    column_means_ : array of shape (n_training_rows,)
+        Weighted means of the kernel between all rows and T, zeros without centring.
+    share_ : array of shape (n_training_rows,)
+        The mean of all images as a mixture of those of T.
+    """
+
+    kernel: Any
+    degree: int
+    coef0: float
+    center: bool
+    gamma_: float
+    eigenvalues_: Array
+    training_rows_: Any
+    origin_: Any
+    dual_basis_: Array
+    column_means_: Array
+    share_: Array
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Learn the coordinates; rows with weight 0 are ignored."""
+        self._fit(X, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
+        """Fit and return the coordinates of the same rows, as `transform` does."""
+        return self.fit_coordinates(X, sample_weight=sample_weight)
+
+    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
+        """Return what `fit_transform` returns, as an array whatever output is configured."""
+        scores = self._fit(X, sample_weight)
+        return scores if len(scores) == np.shape(X)[0] else self.coordinates(X)
+
+    def transform(self, X: Any) -> Array:
+        """Return the coordinates of rows, shape (n_samples, rank)."""
+        return self.coordinates(X)
+
+    def coordinates(self, X: Any) -> Array:
+        """Return what `transform` returns, as an array whatever output is configured."""
+        check_is_fitted(self)
+        return self._times(X, self.dual_basis_)
+
+    def project(self, X: Any, W: Array) -> Array:
+        """Return ``transform(X) @ W`` through one (n_training_rows, k) matrix."""
+        check_is_fitted(self)
+        return self._times(X, self.dual_basis_ @ W)
+
+    def offsets(self, W: Array) -> Array:
+        """Return what centring adds: ``project(X, W) = <phi(x), v> + offsets(W)``, v = W's columns.
+
+        phi is the feature map of the kernel and v the direction with the coordinates W.
+        """
+        check_is_fitted(self)
+        return np.asarray(-self.column_means_ @ (self.dual_basis_ @ W))
+
+    def jacobian(self, X: Any, W: Array) -> Array:
+        """Return the derivatives of ``project(x, W)`` at rows x, shape (rows, k, features).
+
+        There is a closed form for the kernels linear, rbf, poly, sigmoid and cosine.
+        """
+        check_is_fitted(self)
+        require_gradient(self.kernel)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        C = self.dual_basis_ @ W
+        out = np.empty((X.shape[0], C.shape[1], X.shape[1]))
+        for block in self._blocks(X.shape[0]):
+            rows = dense(self._moved(X[block]))
+            out[block] = kernel_gradients(self._function, rows, self.training_rows_, C)
+        return out
+
+    def preimages(self, U: Any, start: Any = None) -> Array:
+        """Return input rows whose images are closest to the points with coordinates U (rbf only).
+
+        Parameters
+        ----------
+        U : array of shape (n_points, rank)
+            Coordinates, for example ``transform(X)`` or what is left of it in a subspace.
+        start : array of shape (n_points, n_features), optional
+            Where the fixed-point iteration starts; None: the one of `training_rows_` that is
+            closest in feature space.  The result is never farther than that; it is a local optimum
+            unless the iteration reaches its limit or the start has no overlap with the point.
+        """
+        check_is_fitted(self)
+        require_preimages(self.kernel)
+        U = as_points(U, len(self.eigenvalues_))
+        if start is not None:
+            start = self._moved(validate_data(self, start, dtype=np.float64, reset=False))
+            check_consistent_length(U, start)
+        out = np.empty((len(U), self.n_features_in_))
+        for block in self._blocks(len(U)):
+            mixed = U[block] @ self.dual_basis_.T + (self.share_ if self.center else 0.0)
+            first = self._closest_rows(mixed) if start is None else start[block]
+            out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
+        return out + self.origin_
+
+    def _fit(self, X: Any, sample_weight: Any) -> Array:
+        raise NotImplementedError
+
+    def _closest_rows(self, mixed: Array) -> Array:
+        """Return the training rows with the largest inner product with mixtures of their images."""
+        best, largest = np.zeros(len(mixed), dtype=int), np.full(len(mixed), -np.inf)
+        for block in self._blocks(len(self.share_)):
+            overlaps = mixed @ self._function(self.training_rows_, self.training_rows_[block])
+            candidate = overlaps.argmax(axis=1)
+            value = overlaps[np.arange(len(mixed)), candidate]
+            best = np.where(value > largest, candidate + block.start, best)
+            largest = np.maximum(value, largest)
+        return dense(self.training_rows_[best])
+
+    def _choose_origin(self, X: Any) -> Any:
+        """Return a point among the rows: distances between remote rows would lose digits."""
+        remote = self.kernel in TRANSLATION_FREE and not scipy.sparse.issparse(X)
+        return X.mean(axis=0) if remote else 0.0
+
+    def _moved(self, X: Any) -> Any:
+        return dense(X) - self.origin_ if np.ndim(self.origin_) else X
+
+    def _times(self, X: Any, A: Array) -> Array:
+        """Return the centred kernel rows times A, block by block."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        out = np.empty((X.shape[0], A.shape[1]))
+        for block in self._blocks(X.shape[0]):
+            K = self._kernel_matrix(X[block])
+            out[block] = (K - self.column_means_ if self.center else K) @ A
+        return out
+
+    def _blocks(self, n_rows: int) -> Iterator[slice]:
+        size = max(1, BLOCK_BYTES // (8 * len(self.share_)))
+        return (slice(start, start + size) for start in range(0, n_rows, size))
+
+    def _kernel_matrix(self, X: Any) -> Array:
+        """Return the kernel between rows and the training rows."""
+        if self._precomputed:
+            return dense(X[:, self.training_rows_])
+        return self._function(self._moved(X), self.training_rows_)
+
+    @property
+    def _function(self) -> KernelFunction:
+        return KernelFunction(self.kernel, self.gamma_, self.degree, self.coef0)
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._precomputed
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags

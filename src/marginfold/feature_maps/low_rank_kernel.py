@@ -1,0 +1,229 @@
+"""Low-rank kernel coordinates for many rows: Z Z' is the centred kernel, up to a known error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from sklearn.utils.validation import validate_data
+
+from marginfold.atomic import atomic_fit
+from marginfold.errors import MarginfoldWarning, warn
+from marginfold.feature_maps.centred_kernel import RANK_RESOLUTION
+from marginfold.feature_maps.kernel_columns import GivenColumns, KernelColumns, RowColumns
+from marginfold.feature_maps.kernel_map import PARAMETERS, KernelMap
+from marginfold.feature_maps.kernel_values import check_kernel, resolve_gamma, square_kernel
+from marginfold.feature_maps.pivoted_cholesky import KernelFactor, pivoted_cholesky
+from marginfold.parameters import Constraint, Count, Number, check_parameters
+from marginfold.rows import Array, column_signs, gram, row_blocks
+from marginfold.weights import check_weights
+
+SIGN_COLUMNS = 16
+"""Columns whose signs are fixed at a time, to keep the temporaries small."""
+
+LOW_RANK_PARAMETERS: dict[str, Constraint] = {
+    **PARAMETERS,
+    "tol": Number(0.0, 1.0),
+    "max_rank": Count(1),
+    "random_state": Count(0),
+}
+
+
+class LowRankKernel(KernelMap):
+    """Coordinates of a kernel method on many rows, through a few of them, with a known error.
+
+    A randomly pivoted Cholesky decomposition ``K ~ F F'`` of the kernel of the training rows picks
+    some of them as pivots and evaluates only their columns: time grows with ``n rank^2``, memory
+    with ``n rank``, and no matrix of rows by rows is formed.  The fitted map keeps the pivots and
+    small matrices only.  Out of sample ``F`` continues as ``f(x) = k(x, pivots) L^-T``, with L the
+    Cholesky factor of the kernel among the pivots.  The coordinates are f, centred at its
+    (weighted) mean over the training rows and rotated to principal axes: the scores of kernel PCA
+    of the approximate kernel, and of `ExactKernel` if nothing is lost.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        See `ExactKernel`.  It must be positive semi-definite.
+    gamma : "scale", "auto" or float, default="scale"
+        Kernel coefficient: "scale" is 1 / (n_features * variance of X), "auto" 1 / n_features.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the polynomial and sigmoid kernels.
+    rank : int or None, default=None
+        Number of pivots, fewer if nothing is left of the kernel.  None: as many as `tol` needs.
+    tol : float, default=0.01
+        Share of the variance in feature space (the trace of the centred kernel) that may be lost.
+        Not used if `rank` is given.
+    max_rank : int, default=1000
+        Largest number of pivots that `tol` may ask for; a warning says if they do not suffice.
+    center : bool, default=True
+        Whether the kernel is centred.
+    random_state : int, default=0
+        Seed of the draw of pivots.  The same rows give the same coordinates, up to rounding, also
+        in another order, or with a row twice instead of one with sample weight 2.
+
+    Attributes
+    ----------
+    relative_error_ : float
+        Trace of the residual ``K - F F'`` as a share of `trace_`; it is exact because the diagonal
+        of the residual is known.  ``1 - eigenvalues_.sum() / trace_`` is the same, up to
+        eigenvalues that are rounding errors.
+    trace_ : float
+        Trace of the kernel (with sample weights: n times the weighted mean of its diagonal); with
+        centring, less n times the squared norm of the mean of f.  That mean is what the pivots see
+        of the true one, so that `trace_` is at least the trace of the centred kernel, and
+        `relative_error_` at least the share of it that is lost.
+    gamma_ : float
+        The coefficient used.
+    eigenvalues_ : array of shape (n_coordinates,)
+        Eigenvalues of the approximate kernel, centred and weighted: ``Z'Z`` is their diagonal.
+    training_rows_ : array of shape (n_pivots, n_features)
+        The pivots (their indices if the kernel is precomputed), less `origin_`.
+    pivots_ : array of shape (n_pivots,)
+        Numbers of the pivots among the training rows, in the order of their choice.
+    dual_basis_ : array of shape (n_pivots, n_coordinates)
+        Coordinates are kernel values with the pivots, less `column_means_`, times this.
+    column_means_ : array of shape (n_pivots,)
+        Weighted means of the columns of the pivots, zeros without centring.
+    share_ : array of shape (n_pivots,)
+        The mean of all images, as far as the pivots span it, as a mixture of theirs.
+    origin_ : array or 0
+        What is subtracted from all rows first, for kernels that do not notice it.
+
+    Notes
+    -----
+    On average over the draw, the error is close to that of the best approximation of a slightly
+    lower rank, whatever the kernel [1]_; rows that are far from all others are found because the
+    columns so far say nothing about them.  Pivots are proposed in blocks, and redundant ones
+    rejected, which gives the same distribution as one draw after the other [2]_.
+
+    References
+    ----------
+    .. [1] Chen, Epperly, Tropp, Webber: Randomly pivoted Cholesky: Practical approximation of a
+       kernel matrix with few entry evaluations.  arXiv 2207.06503, 2022.
+    .. [2] Epperly, Tropp, Webber: Embrace rejection: Kernel matrix approximation by accelerated
+       randomly pivoted Cholesky.  arXiv 2410.03969, 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.feature_maps import LowRankKernel
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> few = LowRankKernel("rbf", gamma=0.5, tol=0.01).fit(X)
+    >>> bool(few.relative_error_ <= 0.01), len(few.pivots_) < 50
+    (True, True)
+    >>> Z = few.transform(X)
+    >>> gap = Z[0] - Z[1]  # its squared norm is close to the squared distance in feature space
+    >>> bool(abs(gap @ gap - (2 - 2 * np.exp(-0.5 * ((X[0] - X[1]) ** 2).sum()))) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        rank: int | None = None,
+        tol: float = 1e-2,
+        max_rank: int = 1000,
+        center: bool = True,
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.rank = rank
+        self.tol = tol
+        self.max_rank = max_rank
+        self.center = center
+        self.random_state = random_state
+
+    def _fit(self, X: Any, sample_weight: Any) -> Array:
+        """Fit and return the coordinates of the training rows."""
+        with atomic_fit(self):
+            check_kernel(self)
+            check_parameters(self, LOW_RANK_PARAMETERS)
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            weights = check_weights(sample_weight, X.shape[0])
+            kept = np.flatnonzero(weights)
+            share = weights[kept] / weights.sum()
+            self.gamma_ = resolve_gamma(self.gamma, self.kernel, X, weights)
+            columns = self._columns(X, kept)
+            factor = self._factor(columns, share)
+            self.pivots_ = kept[factor.pivots]
+            rows = columns.X if isinstance(columns, RowColumns) else kept
+            self.training_rows_ = rows[factor.pivots]
+            scores = self._store(factor, share)
+        return scores
+
+    def _columns(self, X: Any, kept: Array) -> KernelColumns:
+        """Return the kernel of the rows that count."""
+        whole = len(kept) == X.shape[0]
+        if self._precomputed:
+            K = square_kernel(X)
+            return GivenColumns(K if whole else K[np.ix_(kept, kept)])
+        rows = X if whole else X[kept]
+        self.origin_ = self._choose_origin(rows)
+        return RowColumns(self._function, self._moved(rows))
+
+    def _factor(self, columns: KernelColumns, share: Array) -> KernelFactor:
+        """Return the factor of the given rank, or of the smallest one within the tolerance."""
+        wanted = self.max_rank if self.rank is None else self.rank
+        factor = pivoted_cholesky(
+            columns,
+            share,
+            rank=min(int(wanted), len(share)),
+            tol=float(self.tol) if self.rank is None else None,
+            center=self.center,
+            rng=np.random.default_rng(int(self.random_state)),
+        )
+        if self.rank is None and factor.relative_error > self.tol:
+            warn(
+                f"LowRankKernel reached max_rank={self.max_rank} with a relative error of "
+                f"{factor.relative_error:.3g}, above tol={self.tol:g}. Raise max_rank, or give "
+                "the rank if this error is small enough.",
+                MarginfoldWarning,
+            )
+        return factor
+
+    def _store(self, factor: KernelFactor, share: Array) -> Array:
+        """Store the map and return the coordinates of its rows, in the memory of the factor."""
+        L, mean = factor.triangle, factor.mean if self.center else np.zeros_like(factor.mean)
+        self.relative_error_, self.trace_ = factor.relative_error, factor.trace
+        self.column_means_ = L @ mean
+        self.share_ = scipy.linalg.solve_triangular(L, mean, trans="T", lower=True)
+        Z = factor.F
+        Z -= mean
+        self.eigenvalues_, axes = _principal_axes(gram(Z, len(Z) * share), factor.rounding)
+        Z = _rotated(Z, axes)
+        signs = _signs(Z)
+        Z *= signs
+        self.dual_basis_ = scipy.linalg.solve_triangular(L, axes * signs, trans="T", lower=True)
+        return Z
+
+
+def _principal_axes(G: Array, rounding: float) -> tuple[Array, Array]:
+    """Return the eigenvalues that are not rounding errors, largest first, and eigenvectors."""
+    S, V = scipy.linalg.eigh(G, check_finite=False) if len(G) else (np.zeros(0), G)
+    least = max(RANK_RESOLUTION * float(S.max(initial=0.0)), rounding)
+    order = np.flatnonzero(S > least)[::-1]
+    return S[order], np.asarray(V[:, order])
+
+
+def _rotated(Z: Array, axes: Array) -> Array:
+    """Return ``Z axes``, written over Z."""
+    k = axes.shape[1]
+    for block in row_blocks(*Z.shape):
+        Z[block, :k] = Z[block] @ axes
+    return Z if k == Z.shape[1] else np.ascontiguousarray(Z[:, :k])
+
+
+def _signs(Z: Array) -> Array:
+    starts = range(0, Z.shape[1], SIGN_COLUMNS)
+    parts = [column_signs(Z[:, start : start + SIGN_COLUMNS]) for start in starts]
+    return np.concatenate([np.zeros(0), *parts])
