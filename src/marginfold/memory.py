@@ -50,15 +50,21 @@ def require_memory(n_bytes: float, what: str, instead: str) -> None:
     Traceback (most recent call last):
     marginfold.errors.TooLargeError: A kernel of 353553391 rows needs 1e+06 TB of memory, ...
     """
+    if has_memory(n_bytes):
+        return
+    there = readable(available_memory() or 0)
+    raise TooLargeError(
+        f"{what} needs {readable(n_bytes)} of memory, and {there} are available. Instead: {instead}"
+    )
+
+
+def has_memory(n_bytes: float) -> bool:
+    """Return whether so much memory is there, or it is unknown how much there is."""
     limit = _environment_limit()
     if n_bytes <= (ALWAYS_THERE if limit is None else min(limit, ALWAYS_THERE)):
-        return
+        return True
     available = available_memory()
-    if available is not None and n_bytes > available:
-        raise TooLargeError(
-            f"{what} needs {readable(n_bytes)} of memory, and {readable(available)} are available. "
-            f"Instead: {instead}"
-        )
+    return available is None or n_bytes <= available
 
 
 def available_memory() -> int | None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.estimators.coordinates import Coordinates, LocalCoordinates, RemoteRows
 from marginfold.estimators.lazy_input import distributed, gathered, is_lazy
+from marginfold.estimators.memory_check import check_memory
 from marginfold.feature_maps import is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.tasks import LabelledRows, class_factors
@@ -81,6 +82,7 @@ def read_labelled(
     if is_lazy(X):
         X, y = distributed().read_labelled(estimator, X, y)
     else:
+        check_memory(estimator, X)
         X, y = validate_data(
             estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
         )
@@ -96,6 +98,7 @@ def read_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Array]:
     if is_lazy(X):
         X = distributed().read_rows(estimator, X)
     else:
+        check_memory(estimator, X)
         X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         _check_size(X)
     return X, check_weights(gathered(sample_weight), X.shape[0])
