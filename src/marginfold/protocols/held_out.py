@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.estimators.fold_rows import take
 from marginfold.labels import is_unlabelled, unique_labels
 from marginfold.parameters import shown
 from marginfold.protocols.heads import errors_by_dimension
@@ -94,15 +94,6 @@ def check_scored(estimator: Any) -> None:
             f"got {shown(estimator)}; it needs a classifier, or a transformer that embeds new rows "
             "by transform."
         )
-
-
-def take(X: Any, rows: Array, columns: Array | None = None) -> Any:
-    """Return some rows (and columns) of an array, sparse matrix or data frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows] if columns is None else X.iloc[rows, columns]
-    X = sp.csr_array(X) if sp.issparse(X) else X if hasattr(X, "shape") else np.asarray(X)
-    part = X[rows]
-    return part if columns is None else part[:, columns]
 
 
 def read_partly_labelled(X: Any, y: Any, unlabeled: Any) -> tuple[Array, Array]:
