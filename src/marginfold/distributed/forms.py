@@ -1,0 +1,88 @@
+"""The forms Z'LZ of graphs whose sums need no neighbors, over rows in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginfold.blocks import Block, total
+from marginfold.distributed.blocks import DaskBlocks
+from marginfold.errors import GraphError
+from marginfold.estimators.coordinates import GraphForm
+from marginfold.geometry.moments import class_means, spread, within_scatter
+from marginfold.graphs import (
+    AnchorGraph,
+    BetweenClassGraph,
+    ScaledGraph,
+    SumGraph,
+    TotalGraph,
+    WithinClassGraph,
+)
+from marginfold.graphs.anchors import Anchors, anchor_means, block_scatter, block_sums
+from marginfold.graphs.rule import graph_name
+from marginfold.labels import UNLABELLED
+from marginfold.rows import Array
+
+
+def graph_form(
+    rule: Any, blocks: DaskBlocks, points: DaskBlocks, codes: Array, weights: Array
+) -> GraphForm:
+    """Return the form of a graph on rows in blocks.
+
+    Parameters
+    ----------
+    rule : graph rule
+        A graph of classes, `AnchorGraph`, or sums and multiples of them.
+    blocks, points : DaskBlocks
+        Coordinates, and the rows that the graph is built on.
+    codes, weights : arrays of shape (n,)
+        Class numbers and weights of the same rows.
+    """
+    if isinstance(rule, SumGraph):
+        first, second = (
+            graph_form(part, blocks, points, codes, weights) for part in (rule.first, rule.second)
+        )
+        return GraphForm(first.scatter + second.scatter, first.degrees + second.degrees)
+    if isinstance(rule, ScaledGraph):
+        form = graph_form(rule.graph, blocks, points, codes, weights)
+        return GraphForm(rule.factor * form.scatter, rule.factor * form.degrees)
+    if isinstance(rule, AnchorGraph):
+        return GraphForm(_anchor_scatter(rule, blocks, points, weights), weights)
+    if isinstance(rule, TotalGraph):
+        return GraphForm(spread(blocks), weights)
+    if isinstance(rule, (WithinClassGraph, BetweenClassGraph)):
+        return _class_form(rule, blocks, codes, weights)
+    raise GraphError(
+        f"{graph_name(rule)} needs all rows at one place, and got a dask collection; use "
+        "graph=AnchorGraph(), which joins near rows through a few anchors, or 'within', 'between' "
+        "or 'total'."
+    )
+
+
+def _class_form(rule: Any, blocks: DaskBlocks, codes: Array, weights: Array) -> GraphForm:
+    n_classes = int(codes.max(initial=UNLABELLED)) + 1
+    sizes, means = class_means(blocks, n_classes)
+    if isinstance(rule, WithinClassGraph):
+        degrees = np.where(codes == UNLABELLED, 0.0, weights)
+        return GraphForm(within_scatter(blocks, means), degrees)
+    centred = (means - sizes @ means / sizes.sum()) * np.sqrt(sizes)[:, None]
+    return GraphForm(centred.T @ centred, np.zeros(len(codes)))
+
+
+def _anchor_scatter(
+    rule: AnchorGraph, blocks: DaskBlocks, points: DaskBlocks, weights: Array
+) -> Array:
+    anchors = rule.choose(points, weights)
+    means = anchor_means(blocks.map_with(points, anchor_sums, anchors))
+    return total(blocks.map_with(points, anchor_scatter, anchors, means))
+
+
+def anchor_sums(block: Block, points: Block, anchors: Anchors) -> tuple[Array, Array]:
+    """Return what the rows of a block add to the sums of the anchors."""
+    return block_sums(anchors.weights(points.Z), block.Z, block.weights)
+
+
+def anchor_scatter(block: Block, points: Block, anchors: Anchors, means: Array) -> Array:
+    """Return what the rows of a block add to Z'LZ, given the means at all anchors."""
+    return block_scatter(anchors.weights(points.Z), block.Z, block.weights, means)
