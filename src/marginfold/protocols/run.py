@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import signal
-import threading
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from threadpoolctl import threadpool_limits
-
-from marginfold.errors import MarginfoldWarning
+from marginfold.errors import MarginfoldWarning, WorkerLostError
 from marginfold.protocols.records import RecordStore, Result, as_row
 from marginfold.protocols.tasks import Skip, Task
-
-ATTEMPTS = 3
-"""How often the process of a task may die (killed, out of memory) until the task has failed."""
-
-WAITING_PER_PROCESS = 2
-"""Tasks handed to the pool ahead of time, per process: a stop does not wait for more."""
-
+from marginfold.workers import run_calls
 
 CUT_SHORT = "Solver terminated early"
 """How scikit-learn's warning of a libsvm that was cut short begins: the papers' costs do that."""
@@ -57,6 +44,7 @@ def run_tasks(
     store: RecordStore,
     *,
     n_jobs: int = 1,
+    client: Any = None,
     progress: Callable[[Outcome | None, int, int], None] | None = None,
 ) -> Summary:
     """Compute the tasks that the store lacks; each is stored as a whole as soon as it is done.
@@ -68,6 +56,9 @@ def run_tasks(
         Open for writing.
     n_jobs : int, default=1
         Processes; 1 computes in this one.
+    client : distributed.Client or str, optional
+        A Dask cluster, or the address of its scheduler, instead of processes.  The store is
+        written by this process only.
     progress : callable, optional
         Called with the last outcome (None at the start), the number of finished tasks and the
         number of all.
@@ -76,6 +67,11 @@ def run_tasks(
     -------
     Summary
         A failed or skipped task is stored with its reason and tried again by the next run.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster is lost; what was computed is stored, and the next run goes on from there.
     """
     unique = list({task.key: task for task in tasks}.values())
     finished = store.finished()
@@ -84,22 +80,49 @@ def run_tasks(
     counts = {"done": 0, "skipped": 0, "failed": 0}
     tell = progress or (lambda outcome, done, total: None)
     tell(None, found, len(unique))
-    for outcome in _outcomes(missing, n_jobs):
-        store.write(outcome.task, outcome.results, seconds=outcome.seconds, status=outcome.status)
-        counts[outcome.status] += 1
-        tell(outcome, found + sum(counts.values()), len(unique))
+    with closing(_outcomes(missing, n_jobs, client)) as outcomes:
+        for outcome in outcomes:
+            store.write(
+                outcome.task, outcome.results, seconds=outcome.seconds, status=outcome.status
+            )
+            counts[outcome.status] += 1
+            tell(outcome, found + sum(counts.values()), len(unique))
     return Summary(found, **counts)
 
 
-def _outcomes(tasks: Sequence[Task], n_jobs: int) -> Iterable[Outcome]:
-    return map(compute, tasks) if n_jobs == 1 else _in_processes(tasks, n_jobs)
+def _outcomes(tasks: Sequence[Task], n_jobs: int, client: Any) -> Generator[Outcome, None, None]:
+    """Compute tasks and yield what they came to, in the order in which they are done.
+
+    The work of tasks may carry data, and many tasks have the same: it travels once.
+    """
+    works = list({id(task.work): task.work for task in tasks}.values())
+    number = {id(work): i for i, work in enumerate(works)}
+    items = [(replace(task, work=_elsewhere), number[id(task.work)]) for task in tasks]
+    for position, outcome in run_calls(
+        partial(_compute_one, works=works), items, n_jobs=n_jobs, client=client, on_lost=_lost
+    ):
+        yield replace(outcome, task=tasks[position])
+
+
+def _compute_one(item: tuple[Task, int], *, works: Sequence[Callable[[Task], Any]]) -> Outcome:
+    task, number = item
+    outcome = compute(replace(task, work=works[number]))
+    return replace(outcome, task=task)
+
+
+def _lost(item: tuple[Task, int], error: WorkerLostError) -> Outcome:
+    return Outcome(item[0], [Result("none", None, reason=str(error))], 0.0, "failed")
+
+
+def _elsewhere(task: Task) -> Any:
+    raise AssertionError(f"the work of {task} travels apart from it")
 
 
 def compute(task: Task) -> Outcome:
     """Do the work of a task; an error becomes an outcome, so that the others go on."""
-    start = time.process_time()
+    start = time.thread_time()  # a worker of a cluster may have other tasks in other threads
     try:
-        with warnings.catch_warnings(), threadpool_limits(1):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarginfoldWarning)  # exhaustion is in the records
             warnings.filterwarnings("ignore", message=CUT_SHORT)
             results, status = _checked(task.work(task)), "done"
@@ -108,7 +131,7 @@ def compute(task: Task) -> Outcome:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
         results, status = [Result("none", None, reason=reason)], "failed"
-    return Outcome(task, results, time.process_time() - start, status)
+    return Outcome(task, results, time.thread_time() - start, status)
 
 
 def _checked(results: Iterable[Result]) -> list[Result]:
@@ -119,74 +142,3 @@ def _checked(results: Iterable[Result]) -> list[Result]:
     for result in found:
         as_row(result)
     return found
-
-
-def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Outcome]:
-    """Yield outcomes as they come.
-
-    When a process dies, nobody knows which task took it down: those in flight are then computed
-    one at a time, each in a process of its own.
-    """
-    waiting, suspects = deque(tasks), deque[Task]()
-    while waiting or suspects:
-        if suspects:
-            yield _alone(suspects.popleft())
-        else:
-            yield from _together(waiting, suspects, n_jobs)
-
-
-def _together(waiting: deque[Task], suspects: deque[Task], n_jobs: int) -> Iterator[Outcome]:
-    """Compute what waits until all is done or a process dies, which makes suspects."""
-    running: dict[Future[Outcome], Task] = {}
-    with _pool(n_jobs) as pool:
-        try:
-            while waiting or running:
-                while waiting and len(running) < WAITING_PER_PROCESS * n_jobs:
-                    running[pool.submit(compute, waiting[0])] = waiting[0]
-                    waiting.popleft()
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    outcome = future.result()
-                    del running[future]
-                    yield outcome
-        except BrokenProcessPool:
-            for future, task in running.items():
-                if future.done() and future.exception() is None:
-                    yield future.result()
-                else:
-                    suspects.append(task)
-
-
-def _alone(task: Task) -> Outcome:
-    """Compute a task whose process died again, in processes of its own."""
-    for _ in range(ATTEMPTS - 1):
-        with _pool(1) as pool, contextlib.suppress(BrokenProcessPool):
-            return pool.submit(compute, task).result()
-    reason = f"its process died {ATTEMPTS} times (killed, or out of memory)"
-    return Outcome(task, [Result("none", None, reason=reason)], 0.0, "failed")
-
-
-@contextlib.contextmanager
-def _pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Give fresh processes; whatever ends the block ends them too."""
-    others = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_obey_parent)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-
-
-def _obey_parent() -> None:
-    """Leave Ctrl-C to the parent, and end when the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
