@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from marginfold.blocks import Block, LocalBlocks, RowBlocks, total
 from marginfold.graphs.laplacian import FloatArray, IntArray
 from marginfold.graphs.neighbors import HeatLink
-from marginfold.graphs.search import chunks, nearest_points
+from marginfold.graphs.search import chunks, nearest_points, watched
 from marginfold.rows import dense, gram
 
 SAMPLE_PER_ANCHOR = 20
@@ -62,7 +62,8 @@ class Anchors:
     def weights(self, X: Any) -> sp.csr_array:
         """Return S of shape (n, m): weights of sum 1 of each row on its nearest anchors."""
         link = HeatLink(self.n_neighbors, np.ones(len(self.points)), self.width)
-        parts = [link.weights(self.points, dense(X[part])) for part in chunks(*X.shape)]
+        steps = watched(list(chunks(*X.shape)), X.shape[0], "weights on anchors")
+        parts = [link.weights(self.points, dense(X[part])) for part in steps]
         S = sp.csr_array(sp.vstack(parts, format="csr"))
         S.eliminate_zeros()
         return S
@@ -142,7 +143,7 @@ def picked_rows(block: Block, rows: IntArray) -> FloatArray:
 def assigned_sums(block: Block, points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return, for each anchor, the weight of the rows nearest to it and their summed deviation."""
     mass, deviation = np.zeros(len(points)), np.zeros_like(points)
-    for part in chunks(*block.Z.shape):
+    for part in watched(list(chunks(*block.Z.shape)), block.Z.shape[0], "anchors"):
         X, weights = dense(block.Z[part]), block.weights[part]
         anchor = nearest_points(points, X, 1)[0][:, 0]
         n = len(anchor)

@@ -164,7 +164,7 @@ class EdgeLaplacian(Laplacian):
     Rows that are no node have zero rows in L. For copies of a node this is the same quadratic
     form as spreading the weight over the copies, because copies have equal coordinates.
     ``members`` is the node of each row; None means that only the rows that stand for a node have
-    one; ``found`` is the recall of an approximate search.
+    one.
     """
 
     adjacency: sp.csr_array
@@ -172,7 +172,7 @@ class EdgeLaplacian(Laplacian):
     underflowed: int = 0
     members: IntArray | None = None
     joint: Link | None = None
-    found: float | None = None
+    search_recall: float | None = None
 
     @property
     def degrees(self) -> FloatArray:
@@ -200,7 +200,7 @@ class EdgeLaplacian(Laplacian):
 
     @property
     def recall(self) -> float | None:
-        return self.found
+        return self.search_recall
 
     @property
     def link(self) -> Link | None:

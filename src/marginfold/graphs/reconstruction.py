@@ -11,16 +11,17 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
+from marginfold.graphs.neighbor_search import NeighborSearch, find_neighbors
 from marginfold.graphs.node_graph import Link, NodeGraph, row_weights
 from marginfold.graphs.rule import GraphRule, read_rows
-from marginfold.graphs.search import (
-    chunks,
-    distinct_rows,
-    entries_per_row,
-    nearest,
-    nearest_points,
-)
-from marginfold.parameters import Count, Number, check_parameters
+from marginfold.graphs.search import chunks, distinct_rows, entries_per_row, nearest_points
+from marginfold.parameters import Constraint, Count, Number, check_parameters
+
+CONSTRAINTS: dict[str, Constraint] = {
+    "n_neighbors": Count(1),
+    "reg": Number(0.0, inclusive=False),
+    "search": NeighborSearch(),
+}
 
 
 class ReconstructionGraph(GraphRule):
@@ -36,6 +37,8 @@ class ReconstructionGraph(GraphRule):
         Neighbors of each node. With fewer other nodes than that, all of them are used.
     reg : float, default=1e-3
         Ridge on the local Gram matrix, as a share of its trace.
+    search : {"auto", "exact", "faiss"} or transformer, default="auto"
+        How neighbors are searched; see :class:`NeighborGraph`.
 
     Notes
     -----
@@ -51,9 +54,10 @@ class ReconstructionGraph(GraphRule):
     True
     """
 
-    def __init__(self, n_neighbors: int = 10, *, reg: float = 1e-3) -> None:
+    def __init__(self, n_neighbors: int = 10, *, reg: float = 1e-3, search: Any = "auto") -> None:
         self.n_neighbors = n_neighbors
         self.reg = reg
+        self.search = search
 
     def build(
         self,
@@ -63,18 +67,21 @@ class ReconstructionGraph(GraphRule):
         unlabeled: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Laplacian:
-        check_parameters(self, {"n_neighbors": Count(1), "reg": Number(0.0, inclusive=False)})
+        check_parameters(self, CONSTRAINTS)
         X, weights = read_rows(self, X, y, sample_weight)
         nodes = distinct_rows(X, weights)
         points = X[nodes.rows]
-        indices, _ = nearest(points, self.n_neighbors)
-        n, k = indices.shape
+        found = find_neighbors(points, self.n_neighbors, self.search)
+        n, k = found.indices.shape
         if k == 0:
             M = sp.eye_array(n, format="csr")
         else:
-            M = row_weights(indices, _barycentric(points, points, indices, float(self.reg)), n)
+            rebuilding = _barycentric(points, points, found.indices, float(self.reg))
+            M = row_weights(found.indices, rebuilding, n)
         link = BarycentricLink(int(self.n_neighbors), float(self.reg))
-        return FactoredLaplacian(len(weights), M, nodes.mass, nodes.rows, nodes.members, link)
+        return FactoredLaplacian(
+            len(weights), M, nodes.mass, nodes.rows, nodes.members, link, found.recall
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +96,11 @@ class FactoredLaplacian(Laplacian):
     rows: IntArray
     members: IntArray
     joint: Link
+    search_recall: float | None = None
+
+    @property
+    def recall(self) -> float | None:
+        return self.search_recall
 
     @property
     def degrees(self) -> FloatArray:

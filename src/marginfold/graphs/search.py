@@ -1,8 +1,8 @@
-"""Distinct rows, and the search for the nearest of them."""
+"""Distinct rows, and the exact search for the nearest of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
+from marginfold.graphs.threads import one_openmp_thread
+from marginfold.progress import report
 
 TREE_MAX_COLUMNS = 8
 """Up to this many columns a k-d tree is faster than all distances, even on round clouds."""
@@ -21,6 +23,12 @@ SPARE_CANDIDATES = 4
 
 CHUNK_ENTRIES = 2**21
 """Numbers held at once while distances are computed in chunks (16 MB)."""
+
+PAIRS_PER_STEP = 2**28
+"""Pairs of rows compared between two reports of progress (a few seconds)."""
+
+SMALL_SEARCH = 2**22
+"""Pairs of rows up to which one thread is as fast as several: about 2,000 rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +68,23 @@ def matching_rows(points: Any, X: Any) -> IntArray:
     return known[content[n:]]
 
 
-def nearest(points: Any, n_neighbors: int) -> tuple[IntArray, FloatArray]:
+def nearest(
+    points: Any, n_neighbors: int, rows: IntArray | None = None
+) -> tuple[IntArray, FloatArray]:
     """Nearest other points, nearest first, and their squared distances; both of shape (n, k).
 
     k is ``n_neighbors``, or the number of other points if that is less. Equal distances are
-    ordered by index.
+    ordered by index. ``rows`` are the numbers of the points to search for, by default all.
     """
     n = points.shape[0]
     k = min(n_neighbors, n - 1)
+    rows = np.arange(n) if rows is None else rows
     if k < 1:
-        return np.empty((n, 0), dtype=np.intp), np.empty((n, 0))
-    candidates = _candidates(points, points, min(k + 1 + SPARE_CANDIDATES, n))
-    squared = _candidate_distances(points, points, candidates)
-    squared[candidates == np.arange(n)[:, None]] = np.inf
+        return np.empty((len(rows), 0), dtype=np.intp), np.empty((len(rows), 0))
+    X = points if len(rows) == n else points[rows]
+    candidates = _candidates(points, X, min(k + 1 + SPARE_CANDIDATES, n))
+    squared = _candidate_distances(points, X, candidates)
+    squared[candidates == rows[:, None]] = np.inf
     return _sorted(candidates, squared, k)
 
 
@@ -84,10 +96,30 @@ def nearest_points(points: Any, X: Any, n_neighbors: int) -> tuple[IntArray, Flo
     return _sorted(candidates, _candidate_distances(points, X, candidates), k)
 
 
-def chunks(n: int, entries: int) -> Iterator[slice]:
-    """Cut n items of so many entries each into slices of about ``CHUNK_ENTRIES``."""
-    step = max(1, CHUNK_ENTRIES // entries)
+def pair_distances(points: Any, X: Any, i: IntArray, j: IntArray) -> FloatArray:
+    """||x_i - p_j||^2 of pairs of rows, from the differences (no cancellation)."""
+    squared = np.empty(len(i))
+    for part in chunks(len(i), entries_per_row(points)):
+        difference = X[i[part]] - points[j[part]]
+        if sp.issparse(difference):
+            squared[part] = difference.power(2).sum(axis=1)
+        else:
+            squared[part] = np.einsum("ij,ij->i", difference, difference)
+    return squared
+
+
+def chunks(n: int, entries: int, size: int | None = None) -> Iterator[slice]:
+    """Cut n items of so many entries each into slices of about ``CHUNK_ENTRIES`` (or ``size``)."""
+    step = max(1, (size or CHUNK_ENTRIES) // entries)
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def watched(parts: Sequence[slice], n: int, stage: str) -> Iterator[slice]:
+    """The slices of n items in turn; if there are several, each is reported before it begins."""
+    for part in parts:
+        if len(parts) > 1:
+            report(stage, part.start, n)
+        yield part
 
 
 def entries_per_row(points: Any) -> int:
@@ -97,32 +129,26 @@ def entries_per_row(points: Any) -> int:
 
 def _candidates(points: Any, X: Any, count: int) -> IntArray:
     """The nearest points of each row, itself among them if it is one and there is room."""
-    n, d = points.shape
-    if sp.issparse(points):
-        search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(points)
-        parts = [search.kneighbors(X[c], return_distance=False) for c in chunks(X.shape[0], n)]
-        return np.concatenate(parts)
-    tree = d <= TREE_MAX_COLUMNS
+    sparse = sp.issparse(points)
+    tree = not sparse and points.shape[1] <= TREE_MAX_COLUMNS
     # all distances at once lose digits to an offset that the columns share
-    centre = 0.0 if tree else points.mean(axis=0)
-    centred = points - centre
+    centre = None if sparse or tree else points.mean(axis=0)
     search = NearestNeighbors(n_neighbors=count, algorithm="kd_tree" if tree else "brute")
-    rows = centred if X is points else X - centre
-    return np.asarray(search.fit(centred).kneighbors(rows, return_distance=False))
+    search.fit(points if centre is None else points - centre)
+    n, m = X.shape[0], points.shape[0]
+    found = np.empty((n, count), dtype=np.intp)
+    with one_openmp_thread(n * m <= SMALL_SEARCH):
+        parts = list(chunks(n, m, CHUNK_ENTRIES if sparse else PAIRS_PER_STEP))
+        for part in watched(parts, n, "neighbors"):
+            rows = X[part] if centre is None else X[part] - centre
+            found[part] = search.kneighbors(rows, return_distance=False)
+    return found
 
 
 def _candidate_distances(points: Any, X: Any, candidates: IntArray) -> FloatArray:
-    """||x - p||^2 of each row and its candidates, from the differences (no cancellation)."""
     n, count = candidates.shape
-    i, j = np.repeat(np.arange(n), count), candidates.ravel()
-    squared = np.empty(len(i))
-    for part in chunks(len(i), entries_per_row(points)):
-        difference = X[i[part]] - points[j[part]]
-        if sp.issparse(difference):
-            squared[part] = difference.power(2).sum(axis=1)
-        else:
-            squared[part] = np.einsum("ij,ij->i", difference, difference)
-    return squared.reshape(n, count)
+    i = np.repeat(np.arange(n), count)
+    return pair_distances(points, X, i, candidates.ravel()).reshape(n, count)
 
 
 def _sorted(candidates: IntArray, squared: FloatArray, k: int) -> tuple[IntArray, FloatArray]:

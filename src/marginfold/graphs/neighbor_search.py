@@ -1,0 +1,186 @@
+"""How neighbors are searched: exactly, with faiss, or with a transformer that the user brings.
+
+Whatever finds the pairs, their distances are computed here, in double precision and from the
+differences.  A search that may miss neighbors is compared with the exact one on a sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from marginfold.errors import GraphError, MarginfoldWarning, warn
+from marginfold.extras import advice
+from marginfold.graphs.faiss_search import faiss_pairs
+from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
+from marginfold.graphs.search import (
+    SPARE_CANDIDATES,
+    TREE_MAX_COLUMNS,
+    nearest,
+    pair_distances,
+)
+from marginfold.parameters import shown
+
+EXACT_MAX_ROWS = 50_000
+"""Points up to which "auto" searches exactly, whatever their number of columns."""
+
+LARGE_TREE_COLUMNS = 5
+"""Up to this many columns a k-d tree is faster than faiss on 100,000 points."""
+
+RECALL_ROWS = 200
+"""Points on which an approximate search is compared with the exact one."""
+
+LOWEST_RECALL = 0.95
+"""Warn when a smaller share of the true neighbors was found."""
+
+TIE = 1e-12
+"""Squared distances that differ by less, relatively, are equal."""
+
+SHORT_SHARE = 0.5
+"""A transformer that finds too few neighbors for more than this share of the points is refused."""
+
+NAMES = ("auto", "exact", "faiss")
+
+
+class NeighborSearch:
+    """The constraint on ``search``: a name, or an object that returns a sparse graph."""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether the value names a search or can do one."""
+        if isinstance(value, (str, type)):
+            return value in NAMES
+        return callable(getattr(value, "fit", None)) and _finder(value) is not None
+
+    def __str__(self) -> str:
+        names = ", ".join(repr(name) for name in NAMES)
+        return (
+            f"one of {names}, or an object with fit_transform or kneighbors_graph that returns a "
+            'sparse graph, such as KNeighborsTransformer(mode="distance")'
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """Nearest other points, nearest first, and their squared distances, of shape (n, k).
+
+    ``recall`` is the measured share of the true neighbors, None after an exact search.
+    """
+
+    indices: IntArray
+    squared: FloatArray
+    recall: float | None = None
+
+
+def find_neighbors(points: Any, n_neighbors: int, search: Any) -> Neighbors:
+    """Find the nearest other points of all points, with the search that is asked for."""
+    n = points.shape[0]
+    k = min(n_neighbors, n - 1)
+    count = k + 1 + SPARE_CANDIDATES
+    if k < 1 or n <= count:
+        return Neighbors(*nearest(points, n_neighbors))
+    method = _automatic(points) if isinstance(search, str) and search == "auto" else search
+    if isinstance(method, str) and method == "exact":
+        return Neighbors(*nearest(points, n_neighbors))
+    if isinstance(method, str):
+        i, j = faiss_pairs(points, count)
+    else:
+        i, j = _transformer_pairs(method, points, count)
+    indices, squared = _nearest_of_pairs(points, i, j, k)
+    recall = _recall(points, squared)
+    if recall < LOWEST_RECALL:
+        warn(
+            f"The search for neighbors found {recall:.1%} of the true ones on a sample of rows; "
+            f"the graph needs at least {LOWEST_RECALL:.0%} to be near the exact one. Use "
+            "search='exact', or a transformer that looks further (or is Euclidean).",
+            MarginfoldWarning,
+        )
+    return Neighbors(indices, squared, recall)
+
+
+def _automatic(points: Any) -> str:
+    """Return the search that "auto" stands for; say so if it will be slow."""
+    n, d = points.shape
+    sparse = sp.issparse(points)
+    if n <= EXACT_MAX_ROWS or (not sparse and d <= LARGE_TREE_COLUMNS):
+        return "exact"
+    if not sparse and find_spec("faiss") is not None:
+        return "faiss"
+    if sparse or d > TREE_MAX_COLUMNS:
+        reason = "faiss does not take sparse rows" if sparse else advice(["faiss"])
+        warn(
+            f"Neighbors of {n} rows with {d} columns are searched exactly, which compares all "
+            f"pairs and is slow: {reason}. Use AnchorGraph(), whose time grows with the rows "
+            "alone, or give search= a transformer; search='exact' avoids this warning.",
+            MarginfoldWarning,
+        )
+    return "exact"
+
+
+def _finder(search: Any) -> str | None:
+    """Name of the method that returns the graph."""
+    names = ("fit_transform", "kneighbors_graph")
+    return next((name for name in names if callable(getattr(search, name, None))), None)
+
+
+def _transformer_pairs(search: Any, points: Any, count: int) -> tuple[IntArray, IntArray]:
+    """Pairs that a copy of the transformer finds."""
+    n = points.shape[0]
+    searcher = clone(search, safe=False)
+    if "n_neighbors" in getattr(searcher, "get_params", dict)():
+        searcher.set_params(n_neighbors=count)
+    if _finder(searcher) == "fit_transform":
+        graph = searcher.fit_transform(points)
+    else:
+        graph = searcher.fit(points).kneighbors_graph()
+    if not sp.issparse(graph) or graph.shape != (n, n):
+        shape = getattr(graph, "shape", None)
+        raise GraphError(
+            f"search={shown(search)} returned a {type(graph).__name__} of shape {shape} for {n} "
+            "distinct rows; it needs a sparse graph with a row and a column for each of them, as "
+            'from KNeighborsTransformer(mode="distance").'
+        )
+    graph = sp.csr_array(graph)  # an entry of 0 is a pair too
+    i = np.repeat(np.arange(n), np.diff(graph.indptr))
+    j = graph.indices.astype(np.intp)
+    found = np.bincount(i[i != j], minlength=n)
+    needed = count - 1 - SPARE_CANDIDATES
+    if np.mean(found < needed) > SHORT_SHARE:
+        raise GraphError(
+            f"search={shown(search)} found {np.median(found):g} other rows for each of {n} (the "
+            f"median); the graph needs {needed}. Raise its number of neighbors, or lower "
+            "n_neighbors of the graph."
+        )
+    return i, j
+
+
+def _nearest_of_pairs(points: Any, i: IntArray, j: IntArray, k: int) -> tuple[IntArray, FloatArray]:
+    """The k nearest of the points found for each; those with fewer are searched exactly."""
+    n = points.shape[0]
+    other = i != j
+    i, j = i[other], j[other]
+    squared = pair_distances(points, points, i, j)
+    order = np.lexsort((j, squared, i))
+    i, j, squared = i[order], j[order], squared[order]
+    counts = np.bincount(i, minlength=n)
+    rank = np.arange(len(i)) - (np.cumsum(counts) - counts)[i]
+    kept = rank < k
+    indices, nearest_squared = np.full((n, k), ABSENT, dtype=np.intp), np.full((n, k), np.inf)
+    indices[i[kept], rank[kept]] = j[kept]
+    nearest_squared[i[kept], rank[kept]] = squared[kept]
+    short = np.flatnonzero(counts < k)
+    if short.size:
+        indices[short], nearest_squared[short] = nearest(points, k, short)
+    return indices, nearest_squared
+
+
+def _recall(points: Any, squared: FloatArray) -> float:
+    """Share of the neighbors of a sample of points that are true ones; ties count as true."""
+    n, k = squared.shape
+    rows = np.unique(np.linspace(0, n - 1, RECALL_ROWS).astype(np.intp))
+    _, exact = nearest(points, k, rows)
+    return float(np.mean(squared[rows] <= exact[:, -1:] * (1.0 + TIE)))
