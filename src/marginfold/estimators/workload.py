@@ -158,25 +158,12 @@ def _mapped(kernel: Any, rows: Rows, leading: int | None) -> Workload | None:
             return Workload(rows, "exact kernel", min(limits), min(limits))
         return Workload(rows, "exact kernel", max(1, int(KERNEL_SHARE * n)))
     if hasattr(kernel, "transform") and not isinstance(kernel, type):
-        return Workload(rows, "low rank", min(_output_columns(kernel, d), n))
+        return Workload(rows, "low rank", min(output_columns(kernel, d), n))
     return None
 
 
 def _is_function(kernel: Any) -> bool:
     return callable(kernel) and not isinstance(kernel, type) and not hasattr(kernel, "transform")
-
-
-def _output_columns(transformer: Any, n_columns: int) -> int:
-    """Return the columns of a transformer's output, by the names they usually have."""
-    if hasattr(transformer, "steps"):
-        for _, step in transformer.steps:
-            n_columns = _output_columns(step, n_columns)
-        return n_columns
-    for name in ("rank", "n_components", "max_rank"):
-        count = getattr(transformer, name, None)
-        if isinstance(count, int):
-            return count
-    return n_columns
 
 
 def _components_of(estimator: Any) -> int | None:
@@ -210,6 +197,19 @@ def _terms(rule: Any) -> Iterator[Any]:
             yield rule
         for part in parts:
             yield from _terms(part)
+
+
+def output_columns(transformer: Any, n_columns: int) -> int:
+    """Return the columns of a transformer's output, by the names they usually have."""
+    if hasattr(transformer, "steps"):
+        for _, step in transformer.steps:
+            n_columns = output_columns(step, n_columns)
+        return n_columns
+    for name in ("rank", "n_components", "max_rank"):
+        count = getattr(transformer, name, None)
+        if isinstance(count, int):
+            return count
+    return n_columns
 
 
 def neighbors_of(rule: Any) -> int:

@@ -1,0 +1,8 @@
+"""What a fit will cost, before it is started: ``plan(estimator, X)``."""
+
+from __future__ import annotations
+
+from marginfold.planner.plan import Plan, Step
+from marginfold.planner.planning import plan
+
+__all__ = ["Plan", "Step", "plan"]

@@ -1,0 +1,101 @@
+"""The time of a fit, counted in a few kinds of operations.
+
+The rates were measured on one core of a cloud machine (40 GFlop/s in matrix products) against
+whole fits; `slowness` carries them over to other machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marginfold.estimators.workload import Workload, neighbors_of
+
+PRODUCT = 1 / 3e10
+"""Seconds of a floating-point operation in a matrix product."""
+
+DECOMPOSITION = 1 / 2e10
+"""Seconds of one in an eigenvalue problem or another factorisation."""
+
+PASS = 1 / 4e8
+"""Seconds of one number in an operation on whole arrays."""
+
+KERNEL_VALUE = 1 / 6e7
+"""Seconds of a kernel value, besides the inner product."""
+
+OVERHEAD = 2e-3
+"""Seconds of the calls of a step, whatever its size."""
+
+EIGENVALUES = 9.0
+"""Operations of an eigenvalue problem of size r, in units of r cubed."""
+
+ITERATIONS = 18.0
+"""Iterations of a support vector problem, with its certificate."""
+
+STATE_PASSES = 60.0
+"""Numbers touched per row in an iteration, besides the products."""
+
+LANCZOS_COLUMNS = 15.0
+"""Products with the kernel for each leading coordinate."""
+
+PAIR = 1 / 2.5e8
+"""Seconds of a pair of rows in an exact search for neighbors, besides the inner product."""
+
+TREE_COLUMNS, TREE_NODE = 8, 6e-5
+"""Columns up to which a tree is searched, and the seconds of a row there."""
+
+EDGE = 4e-6
+"""Seconds of an edge, from the search to the Laplacian."""
+
+NODE = 8e-5
+"""Seconds of a node in the sparse eigenvalue problem of a graph."""
+
+
+def step_seconds(work: Workload, step: str, rule: Any = None) -> float:
+    """Return the time of a step on the machine of the rates."""
+    n, d, r = work.rows.n_rows, work.rows.n_columns * work.rows.density, work.rank
+    if step == "read rows":
+        return OVERHEAD + 8 * PASS * n * d
+    if step == "coordinates":
+        return OVERHEAD + _coordinates(work)
+    if step == "graph":
+        return OVERHEAD + _graph(work, rule)
+    if step == "components":
+        return OVERHEAD + NODE * n * work.n_components
+    if step == "metric":
+        return OVERHEAD + 2 * EIGENVALUES * DECOMPOSITION * r**3 + 4 * PRODUCT * n * r * r
+    return _solver(work)
+
+
+def _coordinates(work: Workload) -> float:
+    n, d, r = work.rows.n_rows, work.rows.n_columns * work.rows.density, work.rank
+    products = 2 * PRODUCT * n * r * r  # their scatter
+    if work.route in ("primal", "blocks"):
+        return products + 4 * PASS * n * r
+    if work.route == "dual":
+        return (
+            products + 8 * DECOMPOSITION * n * n * work.rows.n_columns + 20 * DECOMPOSITION * n**3
+        )
+    if work.route == "low rank":
+        return products + (2 * PRODUCT * d + KERNEL_VALUE) * n * r + 2 * PRODUCT * n * r * r
+    values = (2 * PRODUCT * d + KERNEL_VALUE) * n * n
+    if work.kernel_rank is not None:
+        return products + values + 2 * LANCZOS_COLUMNS * PRODUCT * n * n * r
+    return products + 2 * values + EIGENVALUES * DECOMPOSITION * n**3 + 4 * PRODUCT * n**3
+
+
+def _graph(work: Workload, rule: Any) -> float:
+    n, r, k = work.rows.n_rows, work.rank, neighbors_of(rule)
+    scatter = 2 * PRODUCT * n * r * r + 4 * PASS * n * r
+    if k == 0:
+        return scatter
+    d = max(1.0, work.rows.n_columns * work.rows.density)
+    tree = work.rows.n_columns <= TREE_COLUMNS
+    search = TREE_NODE * n if tree else (PAIR + 2 * PRODUCT * d) * n * n
+    return scatter + search + (EDGE + 4 * PASS * d) * n * k
+
+
+def _solver(work: Workload) -> float:
+    n, r = work.rows.n_rows, work.rank
+    iteration = 2 * PRODUCT * n * (r + 1) ** 2 + (STATE_PASSES + 4 * r) * PASS * n
+    iteration += DECOMPOSITION * r**3 / 3
+    return work.solves * (OVERHEAD + work.batch * ITERATIONS * iteration)
