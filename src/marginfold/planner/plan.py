@@ -117,10 +117,7 @@ def duration(seconds: float) -> str:
     >>> duration(0.0123), duration(75), duration(9000)
     ('12 ms', '1.2 min', '2.5 h')
     """
-    for unit, size in (("h", HOUR), ("min", MINUTE), ("s", 1.0)):
-        if seconds >= size:
-            break
-    else:
-        unit, size = "ms", 1e-3
-    count = seconds / size
-    return f"{count:.0f} {unit}" if count >= 9.95 else f"{count:.2g} {unit}"
+    sizes = {"h": HOUR, "min": MINUTE, "s": 1.0, "ms": 1e-3}
+    unit = next((unit for unit, size in sizes.items() if seconds >= size), "ms")
+    count = seconds / sizes[unit]
+    return f"{count:.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"
