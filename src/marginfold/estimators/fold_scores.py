@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from marginfold.errors import CancelledError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.estimators.fold_rows import FoldRows, SearchRows, take
-from marginfold.estimators.known_neighbors import known_neighbors, votes_nested
+from marginfold.estimators.known_neighbors import finds_nested, known_neighbors
 from marginfold.estimators.paths import fit_members, members_of
 from marginfold.parameters import shown
 from marginfold.rows import Array
@@ -105,10 +105,12 @@ def score_fold(fold: tuple[Array, Array], *, trial: Trial, rows: SearchRows) -> 
 
 
 def fit_pipeline(subspace: Any, classifier: Any, part: FoldRows) -> Pipeline:
-    """Return the pipeline of a fitted subspace and a classifier that is fitted in it.
+    """Return the pipeline of a subspace, fitted here if it is not yet, and a classifier in it.
 
     The classifier is given the labelled rows only.
     """
+    if not hasattr(subspace, "directions_"):
+        subspace.fit(part.X, part.y, sample_weight=part.weights)
     fit_classifier(classifier, take(subspace.transform(part.X), np.flatnonzero(part.known)), part)
     return Pipeline([("subspace", subspace), ("classifier", classifier)])
 
@@ -142,7 +144,7 @@ def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Mo
             elif trial.needs_pipeline:
                 models = [_pipeline_model(trial, part, member, seconds)]
             else:
-                models = _head_models(trial, part, *next(made), dimensions, seconds)
+                models = _head_models(trial, part, member, next(made), dimensions, seconds)
             yield from (((m, c), model) for c, model in zip(columns, models, strict=True))
 
 
@@ -198,40 +200,45 @@ def _by_feature_map(members: Sequence[Any]) -> list[list[Any]]:
 
 
 def _pipeline_model(trial: Trial, part: FoldRows, member: Any, seconds: float) -> _Model:
+    """Return the pipeline of a member, which is fitted first if it is not yet."""
     begin = time.perf_counter()
     fit = partial(fit_pipeline, member, clone(trial.classifier), part)
     model, error = _attempt(fit, trial.error_score)
     seconds += time.perf_counter() - begin
-    known = np.flatnonzero(part.known)
-    X_train = take(part.X, known) if trial.return_train_score else None
+    X_train = take(part.X, np.flatnonzero(part.known)) if trial.return_train_score else None
     return _Model(seconds, model, model, part.X_test, X_train, error)
 
 
 def _head_models(
     trial: Trial,
     part: FoldRows,
-    train: Array,
-    test: Array,
+    member: Any,
+    images: tuple[Array, Array],
     dimensions: Sequence[int],
     seconds: float,
 ) -> list[_Model]:
     """Return the classifier on the leading columns of images, for each number of them."""
+    train, test = images
     found = [min(k, train.shape[1]) for k in dimensions]
-    if votes_nested(trial.classifier, len(train)):
-        begin = time.perf_counter()
-        on_test = known_neighbors(trial.classifier, train, part.labels, test, found)
-        seconds += (time.perf_counter() - begin) / len(found)
-        on_train = on_test
-        if trial.return_train_score:
-            on_train = known_neighbors(trial.classifier, train, part.labels, train, found)
+    if not finds_nested(trial.classifier, len(train)):
         return [
-            _Model(seconds, new, old, test[:, :k], train[:, :k])
-            for new, old, k in zip(on_test, on_train, found, strict=True)
+            _classifier_model(trial, part, _leading(train, k), _leading(test, k), seconds)
+            for k in found
         ]
-    return [
-        _classifier_model(trial, part, _leading(train, k), _leading(test, k), seconds)
-        for k in found
-    ]
+    begin = time.perf_counter()
+    on_test = known_neighbors(trial.classifier, train, part.labels, test, found)
+    seconds += (time.perf_counter() - begin) / len(found)
+    on_train = on_test
+    if trial.return_train_score:
+        on_train = known_neighbors(trial.classifier, train, part.labels, train, found)
+    models = []
+    for wanted, k, new, old in zip(dimensions, found, on_test, on_train, strict=True):
+        if new is None or old is None:
+            alone = clone(member).set_params(n_components=wanted)
+            models.append(_pipeline_model(trial, part, alone, seconds))
+        else:
+            models.append(_Model(seconds, new, old, test[:, :k], train[:, :k]))
+    return models
 
 
 def _classifier_model(

@@ -13,6 +13,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from marginfold.estimators.nested_neighbors import nested_votes
 from marginfold.rows import Array
 
+EUCLIDEAN = ("euclidean", "l2")
+"""Names of the Euclidean metric."""
+
 
 class KnownNeighbors(ClassifierMixin, BaseEstimator):
     """Stands for a fitted KNeighborsClassifier whose predictions on the rows at hand are known."""
@@ -42,25 +45,15 @@ class KnownNeighbors(ClassifierMixin, BaseEstimator):
         return float(np.average(self.predicted == y, weights=sample_weight))
 
 
-def votes_nested(classifier: Any, n_train: int) -> bool:
-    """Return whether `known_neighbors` predicts as this classifier does."""
+def finds_nested(classifier: Any, n_train: int) -> bool:
+    """Return whether `known_neighbors` finds the neighbors that this classifier finds."""
     if type(classifier) is not KNeighborsClassifier:
         return False
-    k, weights = classifier.n_neighbors, classifier.weights
-    return (
-        _is_euclidean(classifier)
-        and isinstance(k, Integral)
-        and 1 <= int(k) <= n_train
-        and isinstance(weights, str)
-        and (weights == "uniform" or (weights == "distance" and k == 1))
-    )
-
-
-def _is_euclidean(classifier: Any) -> bool:
-    metric = classifier.metric
-    named = isinstance(metric, str) and metric in ("euclidean", "l2", "minkowski")
-    plain = metric != "minkowski" or classifier.p == 2
-    return named and plain and classifier.metric_params is None
+    k, weights, metric = classifier.n_neighbors, classifier.weights, classifier.metric
+    names = isinstance(weights, str) and isinstance(metric, str)
+    euclidean = metric in EUCLIDEAN or (metric == "minkowski" and classifier.p == 2)
+    countable = isinstance(k, Integral) and 1 <= int(k) <= n_train
+    return bool(names and euclidean and countable and classifier.metric_params is None)
 
 
 def known_neighbors(
@@ -68,13 +61,10 @@ def known_neighbors(
 ) -> list[Any]:
     """Return a classifier with the predictions on rows for each number of leading columns.
 
-    Where equally near training rows, or rounding, could decide otherwise than in scikit-learn, it
-    is scikit-learn's own.
-
     Parameters
     ----------
     classifier : KNeighborsClassifier
-        One that `votes_nested` accepts.
+        One that `finds_nested` accepts.
     train, rows : arrays of shape (n, k)
     labels : array
         Labels of the training rows.
@@ -84,15 +74,20 @@ def known_neighbors(
     Returns
     -------
     list of fitted classifiers
+        None where rounding decides which training rows are the nearest.
     """
     classes, codes = np.unique(labels, return_inverse=True)
     distinct = sorted(set(dimensions))
-    votes = nested_votes(train, codes, rows, int(classifier.n_neighbors), distinct)
+    n_neighbors = int(classifier.n_neighbors)
+    votes = nested_votes(train, codes, rows, n_neighbors, distinct)
+    counted = classifier.weights == "uniform" or n_neighbors == 1
     models: dict[int, Any] = {}
     for d, k in enumerate(distinct):
         leading = np.ascontiguousarray(train[:, :k])
         if votes.close[d].any():
-            models[k] = clone(classifier).fit(leading, labels)
-        else:
+            models[k] = None
+        elif counted:
             models[k] = KnownNeighbors(classifier, leading, labels, classes[votes.codes[d]])
+        else:
+            models[k] = clone(classifier).fit(leading, labels)
     return [models[k] for k in dimensions]

@@ -78,8 +78,8 @@ def nested_votes(
     for start in range(0, len(test), step):
         chunk = slice(start, start + step)
         for d, halves in enumerate(_nested_halves(rows, test[chunk], dimensions)):
-            codes[d, chunk], margins = _winners(halves, starts, n_neighbors)
-            close[d, chunk] = margins <= ROUNDING * sizes[d, chunk]
+            slack = ROUNDING * sizes[d, chunk]
+            codes[d, chunk], close[d, chunk] = _winners(halves, starts, n_neighbors, slack)
     for d, k in enumerate(dimensions):
         again = np.flatnonzero(close[d])
         codes[d, again] = _exact(train[:, :k], train_codes, test[again, :k], n_neighbors)
@@ -99,20 +99,21 @@ def _nested_halves(train: Array, test: Array, dimensions: Sequence[int]) -> Iter
         yield halves.T
 
 
-def _winners(halves: Array, starts: Array, n_neighbors: int) -> tuple[Array, Array | float]:
-    """Return the winning class of each row, and by how much distances would have to change."""
-    if n_neighbors == 1:
+def _winners(halves: Array, starts: Array, k: int, slack: Array) -> tuple[Array, Array]:
+    """Return the class that wins each row, and whether differences below slack could change it."""
+    if len(starts) == 1:
+        return np.zeros(len(halves), dtype=np.intp), np.zeros(len(halves), dtype=bool)
+    if k == 1:
         nearest = np.minimum.reduceat(halves, starts, axis=1)
-        winners = nearest.argmin(axis=1)
-        two = np.partition(nearest, 1, axis=1) if len(starts) > 1 else None
-        return winners, np.inf if two is None else two[:, 1] - two[:, 0]
-    bounds, margins = np.inf, np.inf
-    if n_neighbors < halves.shape[1]:
-        parted = np.partition(halves, n_neighbors, axis=1)
-        bounds = parted[:, :n_neighbors].max(axis=1, keepdims=True)
-        margins = parted[:, n_neighbors] - bounds[:, 0]
-    counts = np.add.reduceat(halves <= bounds, starts, axis=1, dtype=np.intp)
-    return counts.argmax(axis=1), margins
+        two = np.partition(nearest, 1, axis=1)
+        return nearest.argmin(axis=1), two[:, 1] - two[:, 0] <= slack
+    last = np.partition(halves, k - 1, axis=1)[:, k - 1]
+    below = np.add.reduceat(halves < (last - slack)[:, None], starts, axis=1, dtype=np.intp)
+    up_to = np.add.reduceat(halves <= (last + slack)[:, None], starts, axis=1, dtype=np.intp)
+    vacant = k - below.sum(axis=1, keepdims=True)  # places for the rows as far as the last
+    counts = below + np.minimum(up_to - below, vacant)
+    tied = np.count_nonzero(up_to > below, axis=1) > 1
+    return counts.argmax(axis=1), tied & (up_to.sum(axis=1) > k)
 
 
 def _exact(train: Array, train_codes: Array, test: Array, n_neighbors: int) -> Array:

@@ -216,9 +216,7 @@ class SubspaceSearchCV(BestPipeline):
     def _refit(self, rows: SearchRows, classifier: Any) -> None:
         begin = time.perf_counter()
         subspace = clone(self.estimator).set_params(**self.best_params_)
-        whole = rows.whole()
-        subspace.fit(whole.X, whole.y, sample_weight=whole.weights)
-        self.best_estimator_ = fit_pipeline(subspace, clone(classifier), whole)
+        self.best_estimator_ = fit_pipeline(subspace, clone(classifier), rows.whole())
         self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(subspace, name):
