@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from marginfold.rows import Array
 from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, certify, project
@@ -18,11 +19,20 @@ from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, certify, projec
 ROUNDS = 6
 """Largest number of repaired guesses."""
 
+NEIGHBORS = 2
+"""Repaired guesses when the face is that of another problem."""
+
+BOUND = 1e-9
+"""Share of the cost within which a multiplier is at its bound."""
+
 SPARE_ROWS = 60
 """Free rows beyond twice the dimension, above which the face is not identified yet."""
 
 FACE_RESOLUTION = 1e-12
 """Relative size of the singular values of a face that count as zero."""
+
+REGULAR = 1e-9
+"""Relative size of the pivots of a face from which it is regular."""
 
 REFINEMENTS = 2
 """Further solves that remove the cancellation in ``s = X'(y a)`` when multipliers are huge."""
@@ -51,6 +61,14 @@ def crossover(
     return best
 
 
+def from_face(batch: SVMBatch, b: int, dual: Array, *, tol: float) -> SVMSolution | None:
+    """Return the solution on the face of another problem's multipliers, if it is the right one."""
+    c = batch.costs[b]
+    lower, upper = dual <= BOUND * c, dual >= (1.0 - BOUND) * c
+    found = _repair(batch, b, lower, upper, None, n_iter=0, tol=tol, rounds=NEIGHBORS)
+    return found if found is not None and found.gap <= EXACT else None
+
+
 def _repair(
     batch: SVMBatch,
     b: int,
@@ -60,10 +78,11 @@ def _repair(
     *,
     n_iter: int,
     tol: float,
+    rounds: int = ROUNDS,
 ) -> SVMSolution | None:
     """Solve the face and move the rows that violate their sign, until none does."""
     y, c = batch.signs[b], batch.costs[b]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         free = ~(lower | upper)
         if np.count_nonzero(free) > 2 * batch.rows.features.shape[1] + SPARE_ROWS:
             return best
@@ -109,17 +128,31 @@ def _bordered_solver(X: Array) -> Callable[[Array, float], tuple[Array, float]]:
     """Return a solver of ``X X' beta + b = values, sum(beta) = total`` (least norm if singular)."""
     m = len(X)
     size = float(np.sqrt((X * X).sum() / max(m, 1))) or 1.0
+    scaled = X / size
     system = np.ones((m + 1, m + 1))
-    system[:m, :m] = (X / size) @ (X / size).T
+    np.matmul(scaled, scaled.T, out=system[:m, :m])
     system[m, m] = 0.0
-    values, vectors = scipy.linalg.eigh(system, check_finite=False)
-    kept = np.abs(values) > FACE_RESOLUTION * np.abs(values).max()
-    values, vectors = values[kept], vectors[:, kept]
+    factors, pivots, failed = lapack.dgetrf(system)
+    sizes = np.abs(factors.diagonal())
+    if not failed and sizes.min() > REGULAR * sizes.max():
+
+        def regular(right: Array) -> Array:
+            return np.asarray(lapack.dgetrs(factors, pivots, right)[0])
+
+        invert = regular
+    else:
+        values, vectors = scipy.linalg.eigh(system, check_finite=False)
+        kept = np.abs(values) > FACE_RESOLUTION * np.abs(values).max()
+        values, vectors = values[kept], vectors[:, kept]
+
+        def least(right: Array) -> Array:
+            return np.asarray(vectors @ ((right @ vectors) / values))
+
+        invert = least
 
     def solve(wanted: Array, total: float) -> tuple[Array, float]:
         # beta is in units of 1/size^2: the border and the Gram matrix have comparable entries
-        right = np.append(wanted, total * size**2)
-        solution = vectors @ ((right @ vectors) / values)
+        solution = invert(np.append(wanted, total * size**2))
         return solution[:m] / size**2, float(solution[m])
 
     return solve

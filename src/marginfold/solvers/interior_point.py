@@ -13,16 +13,20 @@ certificate on the original problem finish each problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from marginfold.blocks import RowBlocks
 from marginfold.parameters import Count, Number, check_parameters
 from marginfold.rows import Array
+from marginfold.solvers.chains import pays as chains_pay
+from marginfold.solvers.chains import solve_chains
 from marginfold.solvers.crossover import crossover
 from marginfold.solvers.newton import Problems, State, advance, gaps, linearise, start
+from marginfold.solvers.sifting import BlockProblem, Sets, sift
 from marginfold.solvers.svm import (
     EXACT,
     SVMBatch,
@@ -35,13 +39,16 @@ from marginfold.solvers.svm import (
 )
 from marginfold.solvers.working_set import (
     is_dwarfed,
-    pays,
     solve_on_working_set,
     without_deflated_part,
 )
+from marginfold.solvers.working_set import pays as working_set_pays
 
 FIRST_MU, SECOND_MU = 1.0, 100.0
 """Start of the central path in units of the mean cost, and of a second attempt."""
+
+WARM_MU = 0.5
+"""Start of the central path at known weights, in units of the cost times the zone's width."""
 
 BATCH_BYTES, STATE_ARRAYS = 128 << 20, 25
 """Memory that the problems of one pass may use, and the arrays of a number per row each needs."""
@@ -113,11 +120,13 @@ class InteriorPoint:
                 solutions[b] = replace(moved, dual=dual)
         return [solutions[b] for b in range(len(batch))]
 
-    def _solve_part(self, batch: SVMBatch) -> list[SVMSolution]:
+    def _solve_part(self, batch: SVMBatch, chains: bool = True) -> list[SVMSolution]:
         """Solve problems without idle rows; some are better off alone than in the batch."""
         solutions: dict[int, SVMSolution] = {}
+        if chains and chains_pay(batch):
+            solutions |= solve_chains(batch, self._solve_zone, self._solve_cold, tol=self.tol)
         for b in range(len(batch)):
-            alone = self._solve_alone(batch, b)
+            alone = None if b in solutions else self._solve_alone(batch, b)
             if alone is not None:
                 solutions[b] = alone
         rest = [b for b in range(len(batch)) if b not in solutions]
@@ -133,7 +142,7 @@ class InteriorPoint:
 
     def _solve_alone(self, batch: SVMBatch, b: int) -> SVMSolution | None:
         """Solve a problem on its working set, or without a deflated part that dwarfs the rest."""
-        if pays(batch):
+        if working_set_pays(batch):
             solution = solve_on_working_set(batch, b, self._solve_one, tol=self.tol)
             if solution is not None and solution.converged:
                 return solution
@@ -144,10 +153,40 @@ class InteriorPoint:
     def _solve_one(self, batch: SVMBatch) -> SVMSolution:
         return uncentre(batch, 0, self._solve_all(batch)[0])
 
-    def _solve_all(self, batch: SVMBatch, mu: float = FIRST_MU) -> list[SVMSolution]:
+    def solve_blocks(
+        self,
+        blocks: RowBlocks,
+        problems: Sequence[BlockProblem],
+        starts: Sequence[tuple[Array, float]] | None = None,
+    ) -> list[tuple[SVMSolution, Sets | None]]:
+        """Solve problems on rows in blocks by sifting; see `sift`."""
+        return sift(blocks, problems, self._solve_zone, tol=self.tol, starts=starts)
+
+    def _solve_cold(self, batch: SVMBatch) -> list[SVMSolution]:
+        return self._solve_part(batch, chains=False)
+
+    def _solve_zone(
+        self, batch: SVMBatch, weights: Array | None, delta: float, tol: float
+    ) -> SVMSolution:
+        """Solve a reduced problem, from weights that are right up to margins of about delta."""
+        solver = self if tol <= self.tol else replace(self, tol=tol)
+        if weights is None or working_set_pays(batch):
+            return uncentre(batch, 0, solver._solve_part(batch)[0])
+        weights = np.append(
+            weights[:-1], weights[-1] + batch.rows.centre @ (batch.scale[0] * weights[:-1])
+        )
+        mu = WARM_MU * delta * float(np.median(batch.costs) / batch.costs.mean())
+        solution = solver._solve_all(batch, mu, weights[None])[0]
+        if not solution.converged:
+            solution = solver._solve_part(batch)[0]
+        return uncentre(batch, 0, solution)
+
+    def _solve_all(
+        self, batch: SVMBatch, mu: float = FIRST_MU, weights: Array | None = None
+    ) -> list[SVMSolution]:
         """Iterate on all problems; those that are finished leave the batch."""
         problems = Problems.of(batch)
-        state = start(problems, mu)
+        state = start(problems, mu, None if weights is None else problems.in_units(weights))
         solutions: dict[int, SVMSolution] = {}
         best_gap = np.full(len(batch), np.inf)
         idle = np.zeros(len(batch), dtype=int)

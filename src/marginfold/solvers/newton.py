@@ -64,6 +64,12 @@ class Problems:
             index=np.arange(B),
         )
 
+    def in_units(self, weights: Array) -> Array:
+        """Return weights and bias of the batch, (B, r + 1), in the units of the iteration."""
+        u = weights.copy()
+        u[:, :-1] /= np.sqrt(self.cost_unit)[:, None]
+        return self.project(u)
+
     def take(self, kept: Array) -> Problems:
         return replace(
             self,

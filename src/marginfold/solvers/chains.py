@@ -1,0 +1,192 @@
+"""Chains of problems on the same rows, each begun where the last one ended.
+
+Problems that follow each other with the same labels and costs differ in the metric or in what is
+deflated.  Often the next solution lies on the face of the last: then one small linear system gives
+it, and the certificate on all rows says whether it did.  Otherwise, and for single problems on very
+many rows, near-margin rows are sifted out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from marginfold.blocks import LocalBlocks
+from marginfold.rows import Array
+from marginfold.solvers.crossover import from_face
+from marginfold.solvers.sifting import LOCAL_BLOCK, BlockProblem, Solve, dual_of, sift
+from marginfold.solvers.svm import SVMBatch, SVMSolution
+
+COLD_ROWS = 50_000
+"""Rows from which a single problem is sifted."""
+
+WARM_ROWS = 3000
+"""Rows from which a problem is sifted that starts at the solution of a similar one."""
+
+WARM_COLUMNS = 200
+"""Dimensions above which a face is too large, and too many rows are near the margin."""
+
+MISSES = 2
+"""Faces in a row that were not the next one's, after which no more are tried in a chain."""
+
+FIRST_WIDTH = 0.3
+"""Half-width of the zone of a first warm start, in medians of the distance to the margin."""
+
+DRIFT = 1.5
+"""Half-width of the zone, in drifts of the margins during the last sifting."""
+
+QUANTILE = 0.999
+"""Share of the rows whose margins drift by less than what counts as the drift."""
+
+SHRINKAGE = 0.3
+"""Share of the last half-width below which the next one does not fall."""
+
+FEWEST = 5
+"""Rows per dimension that a zone has at least."""
+
+SolveMany = Callable[[SVMBatch], Sequence[SVMSolution]]
+
+
+def pays(batch: SVMBatch) -> bool:
+    """Return whether the problems are tall, or alike so that one can begin at another."""
+    n, r = batch.rows.features.shape
+    if n >= COLD_ROWS:
+        return True
+    return r <= WARM_COLUMNS and any(_alike(batch, b, b + 1) for b in range(len(batch) - 1))
+
+
+def solve_chains(
+    batch: SVMBatch, solve_zone: Solve, solve_cold: SolveMany, *, tol: float
+) -> dict[int, SVMSolution]:
+    """Return the solutions that are certified; what is missing is left to other means.
+
+    Parameters
+    ----------
+    batch : SVMBatch
+        Its rows are centred, and so are the solutions.
+    solve_zone : callable
+        Solver of the reduced problems of sifting.
+    solve_cold : callable
+        Solver of whole problems.
+    tol : float
+        Relative duality gap to reach.
+    """
+    found: dict[int, SVMSolution] = {}
+    for indices in _chains(batch):
+        found |= _Chain(batch, indices, solve_zone, solve_cold, tol).run()
+    return {b: solution for b, solution in found.items() if solution.converged}
+
+
+def _chains(batch: SVMBatch) -> Iterator[list[int]]:
+    """Yield runs of problems with the same labels and costs."""
+    chain: list[int] = []
+    for b in range(len(batch)):
+        if chain and not _alike(batch, chain[-1], b):
+            yield chain
+            chain = []
+        chain.append(b)
+    yield chain
+
+
+def _alike(batch: SVMBatch, a: int, b: int) -> bool:
+    return bool(
+        np.array_equal(batch.signs[a], batch.signs[b])
+        and np.array_equal(batch.costs[a], batch.costs[b])
+    )
+
+
+@dataclass
+class _Chain:
+    """Problems with the same labels and costs, in their order."""
+
+    batch: SVMBatch
+    indices: list[int]
+    solve_zone: Solve
+    solve_cold: SolveMany
+    tol: float
+    width: float | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.batch.signs.shape[1]
+
+    def run(self) -> dict[int, SVMSolution]:
+        found: dict[int, SVMSolution] = {}
+        misses = 0
+        for position, b in enumerate(self.indices):
+            before = self.indices[position - 1] if position else None
+            solution = None
+            if before is not None and misses < MISSES:
+                solution = from_face(self.batch, b, found[before].dual, tol=self.tol)
+                misses = 0 if solution is not None else misses + 1
+            elif before is not None and self.n_rows < WARM_ROWS:
+                rest = self.indices[position:]
+                cold = self.solve_cold(self.batch.take(rest))
+                return found | dict(zip(rest, cold, strict=True))
+            if solution is None:
+                solution = self._solve(b, before, found)
+            found[b] = solution
+        return found
+
+    def _solve(self, b: int, before: int | None, found: dict[int, SVMSolution]) -> SVMSolution:
+        """Solve one problem, from where the one before ended if there are many rows."""
+        warm = before is not None and self.n_rows >= WARM_ROWS
+        if not warm and self.n_rows < COLD_ROWS:
+            return self.solve_cold(self.batch.take([b]))[0]
+        problem, starts = self._problem(b), None
+        if warm and before is not None:
+            last = found[before]
+            plane = self._problem(before).plane(last.coef, last.intercept)
+            starts = [(plane, self._zone_width(plane))]
+        blocks = self._blocks()
+        solution, sets = sift(blocks, [problem], self.solve_zone, tol=self.tol, starts=starts)[0]
+        if sets is None or not solution.converged:
+            return self.solve_cold(self.batch.take([b]))[0] if self._affordable else solution
+        if starts:
+            self._note_drift(starts[0], problem.plane(solution.coef, solution.intercept))
+        return replace(solution, dual=dual_of(blocks, problem, sets))
+
+    @property
+    def _affordable(self) -> bool:
+        """Whether the problem may be solved on all rows without sifting."""
+        return self.n_rows < COLD_ROWS
+
+    def _blocks(self) -> LocalBlocks:
+        codes = (self._signs > 0).astype(np.intp)
+        costs = self.batch.costs[self.indices[0]]
+        return LocalBlocks.cut(self.batch.rows.features, codes, costs, LOCAL_BLOCK)
+
+    @property
+    def _signs(self) -> Array:
+        return np.asarray(self.batch.signs[self.indices[0]])
+
+    def _problem(self, b: int) -> BlockProblem:
+        return BlockProblem(
+            signs=np.array([-1.0, 1.0, 0.0]),
+            costs=np.array([1.0, 1.0, 0.0]),
+            scale=self.batch.scale[b],
+            deflated=self.batch.deflated[b],
+            rotation=None,
+            centre=np.zeros(self.batch.scale.shape[1]),
+        )
+
+    def _scores(self, plane: Array) -> Array:
+        return np.asarray(self.batch.rows.table @ plane)
+
+    def _zone_width(self, plane: Array) -> float:
+        """Return the half-width of the next zone.
+
+        A solution may stay where it is for a while and then jump: the zone never gets too small.
+        """
+        distances = np.abs(self._signs * self._scores(plane) - 1.0)
+        rank = min(len(distances) - 1, FEWEST * len(plane))
+        least = float(np.partition(distances, rank)[rank])
+        if self.width is None:
+            self.width = FIRST_WIDTH * float(np.median(distances))
+        return max(least, self.width)
+
+    def _note_drift(self, start: tuple[Array, float], plane: Array) -> None:
+        moves = np.abs(self._scores(plane - start[0]))
+        self.width = max(DRIFT * float(np.quantile(moves, QUANTILE)), SHRINKAGE * start[1])

@@ -1,0 +1,448 @@
+"""Sifting: solve on the rows near the margin, certify on all rows.
+
+At a point (w, b) the rows fall into three sets by their margin ``t = y f - 1``: near it (W,
+``|t| <= delta``), deep inside (L), far outside (R).  The reduced problem has the rows W and one row
+for each side of L: its mean, at the total cost.  The hinge is convex, so the reduced objective is
+nowhere above the true one; a dual point of the reduced problem, spread over L in proportion to the
+costs, is one of the full problem.  Its dual value is therefore a bound for the full problem,
+whatever the sets; the primal value is summed over all rows.  When no row has changed sides the two
+meet, and the solution is that of all rows.
+
+Every pass over the rows is a pure function of one block (see `marginfold.blocks`), so that the same
+lines serve an array and rows on many machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from marginfold.blocks import Block, LocalBlocks, RowBlocks
+from marginfold.rows import Array, SharedRows
+from marginfold.solvers.svm import EXACT, TINY, SVMBatch, SVMSolution
+
+SAMPLE_SHARE = 0.1
+"""Share of the rows on which a problem is solved first."""
+
+SAMPLE_ROWS = 20_000
+"""Rows up to which a sample is solved as it is; a larger one is sifted in its turn."""
+
+SMALL_CLASS = 500
+"""A class is sampled to no fewer rows than this."""
+
+SAMPLE_TOL = 1e-3
+"""Relative gap to which a sample is solved."""
+
+SPREAD = 6.0
+"""Half-width of the first zone, in expected changes of the margins from the sample to all rows."""
+
+GROWTH = 1.7
+"""Factor by which the zone grows when many rows have changed sides."""
+
+MANY = 0.05
+"""Share of the zone above which rows that change sides are many."""
+
+STRICT = 1e-8
+"""Tolerance from which on the solution is made exact, not only good enough."""
+
+ROUNDS = 25
+"""Zones tried before a problem is given up."""
+
+LARGEST_ZONE = 0.5
+"""Share of the rows above which a zone is no longer worth it."""
+
+STEPS = np.linspace(0.0, 1.0, 17)[1:]
+"""Points of the line search between two solutions."""
+
+LOCAL_BLOCK = 8192
+"""Rows of a block in the memory of this process: its vectors stay in cache."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Odd multiplier that scatters row numbers evenly over 64 bits."""
+
+Solve = Callable[[SVMBatch, "Array | None", float, float], SVMSolution]
+"""Solves a batch of one problem, from given weights at a given zone width or cold, to a gap."""
+
+
+@dataclass(frozen=True)
+class BlockProblem:
+    """One support vector problem on rows in blocks.
+
+    Attributes
+    ----------
+    signs, costs : arrays of shape (n_classes + 1,)
+        Label +1 or -1 and cost of each class; the cost of a row is its weight times that of its
+        class.  The last entry, 0, belongs to rows without a class.
+    scale : array of shape (r,)
+    deflated : array of shape (r, k)
+        As in `SVMBatch`.
+    rotation : array of shape (r, r) or None
+        The solver sees ``(z - centre) @ rotation * scale``.
+    centre : array of shape (r,)
+    """
+
+    signs: Array
+    costs: Array
+    scale: Array
+    deflated: Array
+    rotation: Array | None
+    centre: Array
+
+    def features(self, Z: Array) -> Array:
+        """Return rows as the solver sees them, before the scale."""
+        Z = Z - self.centre
+        return Z if self.rotation is None else Z @ self.rotation
+
+    def plane(self, s: Array, intercept: float) -> Array:
+        """Return [w ; b] with ``f = z'w + b`` for weights s of the solver."""
+        w = self.scale * s
+        w = w if self.rotation is None else self.rotation @ w
+        return np.append(w, intercept - float(self.centre @ w))
+
+    def weights(self, plane: Array) -> Array:
+        """Return the solver's weights and bias [s ; b] of a plane."""
+        w = plane[:-1]
+        rotated = w if self.rotation is None else self.rotation.T @ w
+        return np.append(rotated / self.scale, plane[-1] + float(self.centre @ w))
+
+    def batch(self, Z: Array, codes: Array, weights: Array) -> SVMBatch:
+        """Return the problem on some rows."""
+        return SVMBatch(
+            rows=SharedRows(self.features(Z)),
+            signs=self.signs[codes][None],
+            costs=(weights * self.costs[codes])[None],
+            scale=self.scale[None],
+            deflated=self.deflated[None],
+        )
+
+
+@dataclass(frozen=True)
+class Sets:
+    """How the rows of the last reduced problem were parted, and its multipliers.
+
+    ``shares`` are the multipliers of the two sides of L as shares of their costs.
+    """
+
+    plane: Array
+    delta: float
+    numbers: Array
+    dual: Array
+    shares: Array
+
+
+@dataclass
+class _Search:
+    """One problem on its way: the point, the zone, the bounds so far."""
+
+    problem: BlockProblem
+    plane: Array
+    delta: float
+    extra: Array = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    lower: float = 0.0
+    best: SVMSolution | None = None
+    sets: Sets | None = None
+    n_iter: int = 0
+    gap: float = np.inf
+
+
+def sift(
+    blocks: RowBlocks,
+    problems: Sequence[BlockProblem],
+    solve: Solve,
+    *,
+    tol: float,
+    starts: Sequence[tuple[Array, float]] | None = None,
+) -> list[tuple[SVMSolution, Sets | None]]:
+    """Solve problems on the same rows side by side; each pass over the rows serves all of them.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    problems : sequence of BlockProblem
+    solve : callable
+        Solver of the reduced problems.
+    tol : float
+        Relative duality gap to reach, over all rows.
+    starts : sequence of (plane, half-width of the zone), optional
+        Where to begin; by default at the solutions on a sample of the rows.
+
+    Returns
+    -------
+    list of (SVMSolution, Sets)
+        The solutions (their ``dual`` is empty) and the sets from which `dual_of` makes it.
+        ``converged`` is false for a problem whose zone grew too large.
+    """
+    if starts is None:
+        starts = _sample_solutions(blocks, problems, solve)
+    searches = [
+        _Search(p, plane, delta) for p, (plane, delta) in zip(problems, starts, strict=True)
+    ]
+    active, aim = searches, EXACT if tol <= STRICT else tol
+    for _ in range(ROUNDS):
+        active = _round(blocks, active, solve, aim)
+        if not active:
+            break
+    return [_result(search, tol) for search in searches]
+
+
+def _round(blocks: RowBlocks, searches: list[_Search], solve: Solve, aim: float) -> list[_Search]:
+    """Solve each problem on its zone; return those that need another round."""
+    parts = blocks.map(screen, _questions(searches))
+    trials: list[tuple[_Search, SVMSolution, Array]] = []
+    for b, search in enumerate(searches):
+        zone = Zone.joined([part[b] for part in parts])
+        if len(zone.Z) > LARGEST_ZONE * blocks.n_rows and zone.aggregated:
+            continue  # the caller has better means
+        solution = _solve_zone(search, zone, solve)
+        trials.append((search, solution, search.problem.plane(solution.coef, solution.intercept)))
+    if not trials:
+        return []
+    planes = np.stack([plane for _, _, plane in trials])
+    costs = [search.problem for search, _, _ in trials]
+    hinges = sum(blocks.map(hinge, planes, *_sides(costs)))
+    failed = []
+    for b, (search, solution, plane) in enumerate(trials):
+        objective = 0.5 * float(solution.coef @ solution.coef) + float(hinges[b])
+        gap = max(0.0, objective - search.lower) / max(objective, TINY)
+        if gap < search.gap:
+            search.gap = gap
+            search.best = replace(
+                solution, objective=objective, dual_objective=search.lower, gap=gap
+            )
+        if search.gap > aim:
+            failed.append((search, plane))
+    return _move(blocks, failed) if failed else []
+
+
+def _solve_zone(search: _Search, zone: Zone, solve: Solve) -> SVMSolution:
+    """Solve the reduced problem; its dual value bounds the full one."""
+    problem = search.problem
+    inside = zone.mass > 0
+    means = zone.sums[inside] / zone.mass[inside, None]
+    batch = problem.batch(zone.Z, zone.codes, zone.weights)
+    if inside.any():
+        batch = SVMBatch(
+            rows=SharedRows(problem.features(np.concatenate([zone.Z, means]))),
+            signs=np.append(batch.signs, np.array([1.0, -1.0])[inside])[None],
+            costs=np.append(batch.costs, zone.mass[inside])[None],
+            scale=batch.scale,
+            deflated=batch.deflated,
+        )
+    solution = solve(batch, problem.weights(search.plane), search.delta, 0.0)
+    n_zone = len(zone.Z)
+    shares = np.zeros(2)
+    shares[inside] = solution.dual[n_zone:] / zone.mass[inside]
+    if solution.dual_objective >= search.lower or search.sets is None:
+        search.lower = max(search.lower, solution.dual_objective)
+        search.sets = Sets(search.plane, search.delta, zone.numbers, solution.dual[:n_zone], shares)
+    search.n_iter += solution.n_iter
+    return solution
+
+
+def _move(blocks: RowBlocks, failed: list[tuple[_Search, Array]]) -> list[_Search]:
+    """Go to the best point of each segment; rows that changed sides stay in the zone for good.
+
+    If none did, the zone is right and what is missing is the accuracy of its solution.
+    """
+    searches = [search for search, _ in failed]
+    ends = np.stack([plane for _, plane in failed])
+    parts = blocks.map(along, _questions(searches), ends)
+    again = []
+    for b, (search, end) in enumerate(failed):
+        hinges = np.sum([part[b][0] for part in parts], axis=0)
+        changed = np.concatenate([part[b][1] for part in parts])
+        points = search.plane + STEPS[:, None] * (end - search.plane)
+        sizes = [float(s @ s) for s in (search.problem.weights(p)[:-1] for p in points)]
+        best = int(np.argmin(0.5 * np.array(sizes) + hinges))
+        n_zone = len(search.sets.numbers) if search.sets else 0
+        if not len(changed):
+            continue
+        again.append(search)
+        search.plane = points[best]
+        if len(changed) > MANY * n_zone:
+            search.delta *= GROWTH
+        else:
+            search.extra = np.union1d(search.extra, changed)
+    return again
+
+
+def _result(search: _Search, tol: float) -> tuple[SVMSolution, Sets | None]:
+    if search.best is None:
+        r = len(search.problem.scale)
+        nothing = SVMSolution(np.zeros(r), 0.0, np.zeros(0), np.inf, 0.0, np.inf, 0, False)
+        return nothing, None
+    found = replace(
+        search.best, dual=np.zeros(0), n_iter=search.n_iter, converged=bool(search.gap <= tol)
+    )
+    return found, search.sets
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a pass needs to know of one problem."""
+
+    plane: Array
+    delta: float
+    signs: Array
+    costs: Array
+    extra: Array
+
+
+def _questions(searches: list[_Search]) -> list[Question]:
+    return [Question(s.plane, s.delta, s.problem.signs, s.problem.costs, s.extra) for s in searches]
+
+
+def _sides(problems: Sequence[BlockProblem]) -> tuple[Array, Array]:
+    return np.stack([p.signs for p in problems]), np.stack([p.costs for p in problems])
+
+
+@dataclass(frozen=True)
+class Zone:
+    """The rows near the margin, and the rows inside it added up for each side."""
+
+    Z: Array
+    codes: Array
+    weights: Array
+    numbers: Array
+    mass: Array  # (2,) costs of the rows inside, labelled +1 and -1
+    sums: Array  # (2, r) their coordinates times their costs
+
+    @property
+    def aggregated(self) -> bool:
+        return bool((self.mass > 0).any())
+
+    @classmethod
+    def joined(cls, parts: Sequence[Zone]) -> Zone:
+        return cls(
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("Z", "codes", "weights", "numbers")
+            ),
+            np.sum([part.mass for part in parts], axis=0),
+            np.sum([part.sums for part in parts], axis=0),
+        )
+
+
+def _excess(block: Block, planes: Array) -> Array:
+    """Return f for every problem, shape (n_problems, n)."""
+    scores = planes[:, :-1] @ block.Z.T
+    scores += planes[:, -1:]
+    return np.asarray(scores)
+
+
+def screen(block: Block, questions: Sequence[Question]) -> list[Zone]:
+    """Part the rows of a block for each problem."""
+    scores = _excess(block, np.stack([q.plane for q in questions]))
+    zones = []
+    for q, t in zip(questions, scores, strict=True):
+        y, c = q.signs[block.codes], block.weights * q.costs[block.codes]
+        t *= y
+        t -= 1.0
+        near = (np.abs(t) <= q.delta) & (c > 0)
+        near[_own(block, q.extra)] = True
+        deep = (t < -q.delta) & ~near
+        costs = np.zeros((2, len(t)))
+        costs[0] = c * (deep & (y > 0))
+        costs[1] = c * (deep & (y < 0))
+        index = np.flatnonzero(near)
+        zones.append(
+            Zone(
+                block.Z[index],
+                block.codes[index],
+                block.weights[index],
+                index + block.start,
+                costs.sum(axis=1),
+                costs @ block.Z,
+            )
+        )
+    return zones
+
+
+def hinge(block: Block, planes: Array, signs: Array, costs: Array) -> Array:
+    """Return the hinge loss of each plane on a block."""
+    losses = np.empty(len(planes))
+    for b, f in enumerate(_excess(block, planes)):
+        f *= signs[b][block.codes]
+        np.subtract(1.0, f, out=f)
+        np.maximum(f, 0.0, out=f)
+        losses[b] = f @ (block.weights * costs[b][block.codes])
+    return losses
+
+
+def along(block: Block, questions: Sequence[Question], ends: Array) -> list[tuple[Array, Array]]:
+    """Return the hinge loss on the way to other planes, and the rows that change sides."""
+    starts = _excess(block, np.stack([q.plane for q in questions]))
+    moved = _excess(block, ends)
+    found = []
+    for q, f, g in zip(questions, starts, moved, strict=True):
+        y, c = q.signs[block.codes], block.weights * q.costs[block.codes]
+        t, change = y * f - 1.0, y * (g - f)
+        losses = np.array([c @ np.maximum(-t - step * change, 0.0) for step in STEPS])
+        end = t + change
+        changed = ((t > q.delta) & (end < 0)) | ((t < -q.delta) & (end > 0))
+        found.append((losses, np.flatnonzero(changed & (c > 0)) + block.start))
+    return found
+
+
+def _own(block: Block, numbers: Array) -> Array:
+    """Return the positions in a block of the rows with the given numbers (sorted)."""
+    low, high = np.searchsorted(numbers, (block.start, block.start + len(block)))
+    return np.asarray(numbers[low:high] - block.start)
+
+
+def dual_of(blocks: LocalBlocks, problem: BlockProblem, sets: Sets) -> Array:
+    """Return the multipliers of all rows."""
+    parts = []
+    for block in blocks.blocks:
+        y = problem.signs[block.codes]
+        t = y * (block.Z @ sets.plane[:-1] + sets.plane[-1]) - 1.0
+        c = block.weights * problem.costs[block.codes]
+        parts.append(np.where(t < -sets.delta, c * np.where(y > 0, *sets.shares), 0.0))
+    dual = np.concatenate(parts)
+    dual[sets.numbers] = sets.dual
+    return dual
+
+
+def _sample_solutions(
+    blocks: RowBlocks, problems: Sequence[BlockProblem], solve: Solve
+) -> list[tuple[Array, float]]:
+    """Solve on a sample, in which every class keeps its total weight."""
+    n_classes = len(problems[0].signs) - 1
+    counts = np.sum(blocks.map(count, n_classes), axis=0)
+    wanted = np.maximum(SAMPLE_SHARE * counts, np.minimum(counts, SMALL_CLASS))
+    rates = np.append(wanted / np.maximum(counts, 1), 0.0)
+    parts = blocks.map(sample, rates)
+    Z, codes, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    small = LocalBlocks.cut(Z, codes, weights, LOCAL_BLOCK)
+    if len(Z) > SAMPLE_ROWS:
+        found = sift(small, problems, solve, tol=SAMPLE_TOL)
+        planes = [p.plane(s.coef, s.intercept) for p, (s, _) in zip(problems, found, strict=True)]
+    else:
+        solutions = [
+            solve(problem.batch(Z, codes, weights), None, 0.0, SAMPLE_TOL) for problem in problems
+        ]
+        planes = [p.plane(s.coef, s.intercept) for p, s in zip(problems, solutions, strict=True)]
+    starts = []
+    for problem, plane in zip(problems, planes, strict=True):
+        t = problem.signs[codes] * (Z @ plane[:-1] + plane[-1]) - 1.0
+        width = float(np.median(np.abs(t)))
+        starts.append((plane, SPREAD * width * np.sqrt(len(problem.scale) / len(Z))))
+    return starts
+
+
+def count(block: Block, n_classes: int) -> Array:
+    """Return the number of rows with a positive weight in each class."""
+    known = block.codes[(block.codes >= 0) & (block.weights > 0)]
+    return np.bincount(known, minlength=n_classes)
+
+
+def sample(block: Block, rates: Array) -> tuple[Array, Array, Array]:
+    """Return some rows of a block, chosen by their numbers, with weights for all."""
+    numbers = np.arange(block.start, block.start + len(block), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        place = (numbers * GOLDEN) / np.float64(2**64)
+    own = rates[block.codes]
+    index = np.flatnonzero((place < own) & (block.weights > 0))
+    return block.Z[index], block.codes[index], block.weights[index] / own[index]
