@@ -9,7 +9,8 @@ from marginfold.extras import require
 
 require("dask", "distributed")
 
+from marginfold.distributed.forms import check_graphs  # noqa: E402
 from marginfold.distributed.lazy import apply  # noqa: E402
 from marginfold.distributed.reading import read_labelled, read_rows  # noqa: E402
 
-__all__ = ["apply", "read_labelled", "read_rows"]
+__all__ = ["apply", "check_graphs", "read_labelled", "read_rows"]

@@ -28,16 +28,36 @@ from marginfold.rows import Array
 
 NEEDS_NO_ROWS = (
     AdditiveChi2Sampler,
-    FrozenEstimator,
     PolynomialCountSketch,
     PolynomialFeatures,
     RBFSampler,
     SkewedChi2Sampler,
 )
-"""Transformers that learn nothing from the rows but the number of features, or nothing at all."""
+"""Transformers that learn nothing from the rows but the number of features."""
 
 FEW_ROWS = 2
 """Rows that such a transformer is given, to see their features."""
+
+
+def check_feature_map(feature_map: Any) -> None:
+    """Refuse feature maps that need all rows at one place."""
+    if isinstance(feature_map, Transformed):
+        transformer = feature_map.transformer
+        if isinstance(transformer, (Nystroem, FrozenEstimator, *NEEDS_NO_ROWS)):
+            return
+        raise InvalidInputError(
+            f"{shown(transformer)} learns from all rows, which a dask collection does not have at "
+            "one place; fit it on some of them first, kernel=FrozenEstimator(transformer.fit("
+            "sample)) of sklearn.frozen, or scale the features with dask and use Nystroem(...)."
+        )
+    if not isinstance(feature_map, Linear):
+        exact = isinstance(feature_map, ExactKernel)
+        what = f"kernel={shown(feature_map.kernel)}" if exact else shown(feature_map)
+        raise InvalidInputError(
+            f"{what} needs all rows at one place, and got a dask collection; use kernel='linear', "
+            "kernel=LowRankKernel('rbf', rank=500), or a transformer such as "
+            "kernel=Nystroem(gamma=0.1, n_components=500, random_state=0)."
+        )
 
 
 def fit_feature_map(feature_map: Any, rows: DaskBlocks, ranges: Array | None) -> int:
@@ -52,17 +72,10 @@ def fit_feature_map(feature_map: Any, rows: DaskBlocks, ranges: Array | None) ->
     ranges : array of shape (2, n_features) or None
         Their smallest and largest values, if these are known.
     """
+    check_feature_map(feature_map)
     if isinstance(feature_map, Linear):
         return _fit_linear(feature_map, rows, ranges)
-    if isinstance(feature_map, Transformed):
-        return _fit_transformed(feature_map, rows)
-    name = type(feature_map).__name__
-    what = f"kernel={shown(feature_map.kernel)}" if isinstance(feature_map, ExactKernel) else name
-    raise InvalidInputError(
-        f"{what} needs all rows at one place, and got a dask collection; use kernel='linear', "
-        "kernel=LowRankKernel('rbf', rank=500), or a transformer such as "
-        "kernel=Nystroem(gamma=0.1, n_components=500, random_state=0)."
-    )
+    return _fit_transformed(feature_map, rows)
 
 
 def _fit_linear(feature_map: Linear, rows: DaskBlocks, ranges: Array | None) -> int:
@@ -101,31 +114,24 @@ def column_ranges(block: Block) -> Array:
 def _fit_transformed(feature_map: Transformed, rows: DaskBlocks) -> int:
     """Fit the transformer as on an array of the rows, and the mean of its output."""
     feature_map.transformer_ = _fitted(feature_map.transformer, rows)
-    sums = total(rows.map(output_sums, feature_map.transformer_))
+    feature_map.mean_ = np.zeros(1)
+    sums = total(rows.map(coordinate_sums, feature_map))
     mean = sums[:-1] / sums[-1]
     feature_map.mean_ = mean if feature_map.center else np.zeros_like(mean)
     return len(mean)
 
 
-def output_sums(block: Block, transformer: Any) -> Array:
-    """Return the weighted sum of what a transformer gives, and the weight as the last entry."""
-    uncentred = Transformed(FrozenEstimator(transformer), center=False).fit(block.Z[:FEW_ROWS])
-    output = uncentred.coordinates(block.Z)
-    return row_sums(Block(output, block.codes, block.weights))
+def coordinate_sums(block: Block, feature_map: Any) -> Array:
+    """Return the weighted sum of the coordinates of rows, and the weight as the last entry."""
+    return row_sums(Block(feature_map.coordinates(block.Z), block.codes, block.weights))
 
 
 def _fitted(transformer: Any, rows: DaskBlocks) -> Any:
+    if isinstance(transformer, FrozenEstimator):
+        return transformer
     if isinstance(transformer, Nystroem):
         return _fitted_nystroem(clone(transformer), rows)
-    if isinstance(transformer, NEEDS_NO_ROWS):
-        first = rows_at(rows, np.arange(min(FEW_ROWS, rows.n_rows)))
-        return clone(transformer).fit(first)
-    raise InvalidInputError(
-        f"{shown(transformer)} learns from all rows, which a dask collection does not have at one "
-        "place; fit it on some of them first: "
-        "kernel=FrozenEstimator(transformer.fit(sample)) (sklearn.frozen), or use "
-        "Nystroem(...) or RBFSampler(...) by itself and scale the features with dask."
-    )
+    return clone(transformer).fit(rows_at(rows, np.arange(min(FEW_ROWS, rows.n_rows))))
 
 
 def _fitted_nystroem(nystroem: Nystroem, rows: DaskBlocks) -> Nystroem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,24 @@ from marginfold.graphs.anchors import Anchors, anchor_means, block_scatter, bloc
 from marginfold.graphs.rule import graph_name
 from marginfold.labels import UNLABELLED
 from marginfold.rows import Array
+
+SUMS_ALONE = (AnchorGraph, BetweenClassGraph, TotalGraph, WithinClassGraph)
+"""Rules whose forms are sums over rows."""
+
+
+def check_graphs(rules: Sequence[Any]) -> None:
+    """Refuse graphs that need all rows at one place; None is no graph."""
+    for rule in rules:
+        if isinstance(rule, SumGraph):
+            check_graphs([rule.first, rule.second])
+        elif isinstance(rule, ScaledGraph):
+            check_graphs([rule.graph])
+        elif rule is not None and not isinstance(rule, SUMS_ALONE):
+            raise GraphError(
+                f"{graph_name(rule)} needs all rows at one place, and got a dask collection; use "
+                "graph=AnchorGraph(), which joins near rows through a few anchors, or 'within', "
+                "'between' or 'total'."
+            )
 
 
 def graph_form(
@@ -51,13 +70,8 @@ def graph_form(
         return GraphForm(_anchor_scatter(rule, blocks, points, weights), weights)
     if isinstance(rule, TotalGraph):
         return GraphForm(spread(blocks), weights)
-    if isinstance(rule, (WithinClassGraph, BetweenClassGraph)):
-        return _class_form(rule, blocks, codes, weights)
-    raise GraphError(
-        f"{graph_name(rule)} needs all rows at one place, and got a dask collection; use "
-        "graph=AnchorGraph(), which joins near rows through a few anchors, or 'within', 'between' "
-        "or 'total'."
-    )
+    check_graphs([rule])
+    return _class_form(rule, blocks, codes, weights)
 
 
 def _class_form(rule: Any, blocks: DaskBlocks, codes: Array, weights: Array) -> GraphForm:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def apply(estimator: Any, method: str, X: Any, names: Any = None) -> Any:
         return _apply_to_frame(work, X, like, names)
     columns = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], like.shape[1:])}
     whole = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    return whole.map_blocks(work, name=None, dtype=like.dtype, meta=like, **columns)
+    return whole.map_blocks(work, dtype=like.dtype, meta=like[:0], **columns)
 
 
 class _Rows:
@@ -50,35 +49,36 @@ class _Rows:
 
     def __call__(self, rows: Any) -> Array:
         if not len(rows):
-            return self.like
+            return self.like[:0]
         return np.asarray(getattr(self.estimator, self.method)(rows))
 
 
 def _result_like(estimator: Any, method: str, X: Any) -> Array:
-    """Return an empty array with the dimensions and the type of the result."""
+    """Return the result for one row, which has the dimensions and the type of all."""
     names = X.columns if is_frame(X) else None
     row: Any = np.ones((1, len(names) if names is not None else X.shape[1]))
     if names is not None:
         import pandas as pd
 
         row = pd.DataFrame(row, columns=names)
-    return np.asarray(getattr(estimator, method)(row))[:0]
+    return np.asarray(getattr(estimator, method)(row))
 
 
-def _apply_to_frame(work: Callable[[Any], Array], X: Any, like: Array, names: Any) -> Any:
+def _apply_to_frame(work: _Rows, X: Any, like: Any, names: Any) -> Any:
     import pandas as pd
 
     if like.ndim == 1:
-        meta: Any = pd.Series(like, index=X._meta.index[:0])
+        meta: Any = pd.Series(like)[:0]
     else:
         labels = range(like.shape[1]) if names is None else names
-        meta = pd.DataFrame(like, columns=list(labels), index=X._meta.index[:0])
+        meta = pd.DataFrame(like, columns=list(labels))[:0]
+    meta.index = X._meta.index[:0]
     return X.map_partitions(_framed, work, meta, meta=meta)
 
 
-def _framed(frame: Any, work: Callable[[Any], Array], meta: Any) -> Any:
+def _framed(frame: Any, work: _Rows, meta: Any) -> Any:
     """Return the result for one partition, with its index."""
-    values = work(frame)
-    if values.ndim == 1:
-        return type(meta)(values, index=frame.index, name=meta.name)
-    return type(meta)(values, index=frame.index, columns=meta.columns)
+    if not len(frame):
+        return meta
+    columns = {"columns": meta.columns} if meta.ndim == 2 else {}
+    return type(meta)(work(frame), index=frame.index, **columns)

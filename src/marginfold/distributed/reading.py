@@ -17,8 +17,11 @@ from sklearn.utils.validation import validate_data
 
 from marginfold.distributed.blocks import computed, kept, tasks
 from marginfold.distributed.coordinates import RemoteCoordinates, fitted_coordinates
+from marginfold.distributed.feature_maps import check_feature_map
 from marginfold.errors import InvalidInputError
+from marginfold.feature_maps import resolve_feature_map
 from marginfold.graphs.rule import LARGEST_ENTRY
+from marginfold.parameters import shown
 from marginfold.rows import Array, dense
 
 BLOCK_BYTES = 64 << 20
@@ -62,6 +65,7 @@ class DaskRows:
 
 def read_labelled(estimator: Any, X: Any, y: Any) -> tuple[DaskRows, Array]:
     """Validate rows and labels; the labels are in the memory of this process."""
+    _check_estimator(estimator)
     check_kind(estimator, X)
     validate_data(estimator, feature_sample(X), y, skip_check_array=True)
     labels = column_or_1d(y, warn=True)
@@ -76,6 +80,7 @@ def read_labelled(estimator: Any, X: Any, y: Any) -> tuple[DaskRows, Array]:
 
 def read_rows(estimator: Any, X: Any) -> DaskRows:
     """Validate rows."""
+    _check_estimator(estimator)
     check_kind(estimator, X)
     validate_data(estimator, feature_sample(X), skip_check_array=True)
     return _read(estimator, X)
@@ -86,8 +91,21 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "map_partitions") and getattr(X, "ndim", 0) == 2 and hasattr(X, "columns")
 
 
+def _check_estimator(estimator: Any) -> None:
+    """Refuse what needs all rows at one place, before anything is read."""
+    check_feature_map(resolve_feature_map(estimator.kernel))
+    if getattr(estimator, "reconstruct", None) is not None:
+        raise InvalidInputError(
+            f"{type(estimator).__name__} got a dask collection and "
+            f"reconstruct={shown(estimator.reconstruct)}, which learns from rows at one place; use "
+            "reconstruct=None, or X.compute() if the rows fit into memory."
+        )
+
+
 def check_kind(estimator: Any, X: Any) -> None:
+    """Refuse dask collections that are no rows of features."""
     if is_frame(X):
+        _check_columns(estimator, X)
         return
     shape = getattr(X, "shape", None)
     if not hasattr(X, "map_blocks") or len(shape or ()) != 2:
@@ -100,6 +118,15 @@ def check_kind(estimator: Any, X: Any) -> None:
         raise InvalidInputError(
             f"{type(estimator).__name__} got a dask array whose number of columns is unknown; "
             "call X.compute_chunk_sizes() first."
+        )
+
+
+def _check_columns(estimator: Any, X: Any) -> None:
+    wrong = [name for name, kind in X.dtypes.items() if kind != object and kind.kind not in "biuf"]
+    if wrong:
+        raise InvalidInputError(
+            f"{type(estimator).__name__} got a dask DataFrame whose column {wrong[0]!r} has the "
+            f"type {X.dtypes[wrong[0]]}; it needs numbers. Encode such columns or drop them."
         )
 
 

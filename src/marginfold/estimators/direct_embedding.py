@@ -18,6 +18,7 @@ from marginfold.errors import (
     MarginfoldWarning,
     warn,
 )
+from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.preparation import read_rows
 from marginfold.graphs import Laplacian, resolve_graph
 from marginfold.graphs.laplacian import ABSENT
@@ -51,6 +52,7 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         with atomic_fit(self):
             check_parameters(self, {"n_components": Count(1)})
+            refuse_lazy(X, self, "use LPP(graph=AnchorGraph())")
             X, weights = read_rows(self, X, sample_weight)
             rule = resolve_graph(self.graph)
             labels = y if getattr(rule, "uses_labels", True) else None
@@ -69,6 +71,7 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         rows nearest to them.  A row's image depends on that row alone.
         """
         check_is_fitted(self)
+        refuse_lazy(X, self, "go chunk by chunk with X.map_blocks(model.transform)")
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if sp.issparse(self._points):
             X = _canonical(sp.csr_array(X))

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
+from marginfold.estimators.lazy_input import distributed, is_lazy
 from marginfold.estimators.paths import Note, finish
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.feature_maps import is_linear, is_pairwise
@@ -209,15 +210,20 @@ class GESVC(ClassifierMixin, BaseEstimator):
             what += "is hardly ever predicted"
         return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Any:
         """Return margins: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
+        if is_lazy(X):
+            return distributed().apply(self, "decision_function", X, self.classes_)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         scores = self.feature_map_.project(X, self.directions_) + self.intercepts_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Return the class with the largest margin."""
+        check_is_fitted(self)
+        if is_lazy(X):
+            return distributed().apply(self, "predict", X)
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
 from marginfold.estimators.coordinates import Coordinates, GraphForm
+from marginfold.estimators.lazy_input import check_lazy_graphs
 from marginfold.estimators.preparation import coordinates, read_labelled, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
@@ -182,6 +183,7 @@ class GraphEmbedding(Projection):
         self._check_reconstruct()
         with atomic_fit(self):
             recipe, codes = self._recipe(), None
+            check_lazy_graphs(X, *(resolve_graph(graph) for graph in recipe.graphs))
             if recipe.uses_labels:
                 read = read_labelled(self, X, y, sample_weight, self.unlabeled)
                 X, weights, codes, self.classes_ = read.X, read.weights, read.codes, read.classes

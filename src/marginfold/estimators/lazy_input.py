@@ -30,6 +30,12 @@ def distributed() -> Any:
     return import_module("marginfold.distributed")
 
 
+def check_lazy_graphs(X: Any, *rules: Any) -> None:
+    """Refuse graphs that need all rows at one place, before a dask collection is read."""
+    if is_lazy(X):
+        distributed().check_graphs(rules)
+
+
 def refuse_lazy(X: Any, owner: object, instead: str) -> None:
     """Refuse a dask collection where rows must be in one place."""
     if is_lazy(X):

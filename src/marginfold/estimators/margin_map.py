@@ -24,6 +24,7 @@ from marginfold.estimators.class_margins import (
     classes_of,
 )
 from marginfold.estimators.gesvm import GESVC
+from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.sharpness import (
     SHARPNESS_GRID,
     Side,
@@ -177,6 +178,7 @@ class MarginMap(
         """
         check_parameters(self, CONSTRAINTS)
         with atomic_fit(self):
+            refuse_lazy(X, self, "fit it on some rows and map all with X.map_blocks(map.transform)")
             validate_data(self, X, y, skip_check_array=True)
             X, _ = indexable(X, y)
             labels = column_or_1d(y, warn=True)
@@ -254,6 +256,7 @@ class MarginMap(
     def memberships(self, X: Any) -> Array:
         """Return the weight of each class in the image of each row, (n_samples, n_classes)."""
         check_is_fitted(self)
+        refuse_lazy(X, self, "go chunk by chunk with X.map_blocks(map.transform)")
         if getattr(X, "ndim", 2) > 1:  # else texts, or a mistake that the classifier explains
             validate_data(self, X, skip_check_array=True, reset=False)
         margins = class_margins(self.classifier_, X)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import (
@@ -17,6 +18,7 @@ from marginfold.errors import (
     UncertifiedWarning,
     warn,
 )
+from marginfold.estimators.lazy_input import distributed, is_lazy
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.deflation import leading_directions
@@ -178,8 +180,11 @@ class MarginSubspace(Projection, ABC):
             f"attainable).{advice}"
         )
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Any:
         """Return the decision value of each component's own task, (n_samples, n_components_)."""
+        if is_lazy(X):
+            check_is_fitted(self)
+            return distributed().apply(self, "decision_function", X, self.get_feature_names_out())
         X = self._read(X)
         projected = self.feature_map_.project(X, self.directions_)
         return np.asarray(projected * self.norms_ + self.intercepts_)

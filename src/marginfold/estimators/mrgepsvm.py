@@ -8,6 +8,7 @@ import numpy as np
 
 from marginfold.eigen import pencil_pairs
 from marginfold.errors import MarginfoldWarning, warn
+from marginfold.estimators.lazy_input import check_lazy_graphs
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.geometry.metric import has_no_scatter
@@ -125,8 +126,16 @@ class MRGEPSVC(NearestPlane):
         self.kernel = kernel
         self.class_weight = class_weight
 
+    def _check_lazy(self, X: Any) -> None:
+        if self.graph_weight > 0:
+            check_lazy_graphs(X, self._rule())
+
+    def _rule(self) -> Any:
+        """Return the graph, or the paper's."""
+        return resolve_graph(self._default_graph() if self.graph is None else self.graph)
+
     def _planes(self, rows: PlaneRows) -> Array:
-        graph = resolve_graph(self._default_graph() if self.graph is None else self.graph)
+        graph = self._rule()
         codes = range(rows.n_classes)
         terms = [
             rows.graph_moments(graph, code) if self.graph_weight > 0 else None for code in codes

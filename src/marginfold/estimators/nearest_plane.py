@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, warn
 from marginfold.estimators.coordinates import Coordinates
+from marginfold.estimators.lazy_input import distributed, is_lazy
 from marginfold.estimators.plane_rows import Heights, PlaneRows
 from marginfold.estimators.preparation import coordinates, read_labelled
 from marginfold.feature_maps import is_linear, is_pairwise
@@ -99,6 +100,7 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         """
         check_parameters(self, self.CONSTRAINTS)
         with atomic_fit(self):
+            self._check_lazy(X)
             read = read_labelled(self, X, y, sample_weight)
             self.classes_ = read.classes
             c = coordinates(self.kernel, read.X, read.weights, read.codes)
@@ -108,6 +110,9 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
                 rows = PlaneRows.of(c, factors, self.tikhonov, normalize=bool(self.normalize))
                 self._store(rows, self._planes(rows))
         return self
+
+    def _check_lazy(self, X: Any) -> None:
+        """Refuse a dask collection that the method cannot be fitted on, before it is read."""
 
     def _class_factors(self, c: Coordinates) -> Array:
         """Return what the weights of each class are multiplied by; "balanced" makes all equal."""
@@ -174,29 +179,37 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
             for label, normal, offset in zip(self.classes_.tolist(), normals, offsets, strict=True)
         ]
 
-    def distances(self, X: Any) -> Array:
+    def distances(self, X: Any) -> Any:
         """Return the distance of each row to each plane, shape (n_samples, n_classes).
 
         ``|w'z + b| / |w|`` (003 eq. (29) and (39) divide by the squared norm, which makes the rule
         depend on the arbitrary length of an eigenvector).
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            return distributed().apply(self, "distances", X, self.classes_)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.abs(self.feature_map_.project(X, self.normals_.T) + self.offsets_)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Any:
         """Return how much nearer the own plane is.
 
         Two classes: the distance to the first plane minus that to the second, shape (n_samples,);
         several: the negative distances, shape (n_samples, n_classes).
         """
+        check_is_fitted(self)
+        if is_lazy(X):
+            return distributed().apply(self, "decision_function", X, self.classes_)
         distances = self.distances(X)
         if distances.shape[1] == 2:
             return np.asarray(distances[:, 0] - distances[:, 1])
         return -distances
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Return the class of the nearest plane."""
+        check_is_fitted(self)
+        if is_lazy(X):
+            return distributed().apply(self, "predict", X)
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from marginfold.blocks import Block, total
-from marginfold.errors import InvalidParameterError
 from marginfold.estimators.coordinates import Coordinates
 from marginfold.geometry.moments import class_sums
 from marginfold.geometry.tikhonov import TikhonovBasis, tikhonov_basis
@@ -100,13 +99,8 @@ class PlaneRows:
         return total(self.coordinates.blocks.map(all_moments, self.factors, self.basis))
 
     def rest(self, code: int) -> tuple[Array, Array]:
-        """Return the rows h of all other classes and their weights."""
-        if self.coordinates.Z is None:
-            raise InvalidParameterError(
-                "The hinge loss of TwinSVC needs the rows in the memory of this process; use "
-                "loss='least_squares' for a dask collection, or give it X.compute()."
-            )
-        block = next(iter(self.coordinates.blocks.map(_itself)))
+        """Return the rows h of all other classes and their weights, if they are in one block."""
+        (block,) = self.coordinates.blocks.map(_itself)
         others = np.flatnonzero(block.codes != code)
         weights = block.weights[others] * self.factors[block.codes[others]]
         return _extended(block.Z[others], self.basis), weights

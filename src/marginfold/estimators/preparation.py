@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.estimators.coordinates import Coordinates, LocalCoordinates, RemoteRows
-from marginfold.estimators.lazy_input import distributed, gathered, is_lazy
+from marginfold.estimators.lazy_input import check_lazy_graphs, distributed, gathered, is_lazy
 from marginfold.estimators.memory_check import check_memory
 from marginfold.feature_maps import is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
@@ -57,6 +57,7 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
 
     Rows without a label act through the feature map and the graph only.
     """
+    check_lazy_graphs(X, penalty.graph)
     read = read_labelled(estimator, X, y, sample_weight, estimator.unlabeled)
     balanced, factors = class_factors(estimator.class_weight, read.classes)
     c = coordinates(estimator.kernel, read.X, read.weights, read.codes)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError
+from marginfold.estimators.lazy_input import distributed, is_lazy, refuse_lazy
 from marginfold.estimators.reconstruction import (
     AffineSubspace,
     Reconstruction,
@@ -72,6 +74,8 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         A row's image depends on that row alone.
         """
+        if is_lazy(X):
+            return self._lazy_images(X)
         return self._images(X)
 
     @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
@@ -92,6 +96,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             mean; otherwise what the reconstruction has learned.
         """
         check_is_fitted(self)
+        refuse_lazy(X, self, "go chunk by chunk with X.map_blocks(model.inverse_transform)")
         scores = check_array(X, dtype=np.float64)
         chosen = check_components(components, self.n_components_)
         if scores.shape[1] != len(chosen):
@@ -143,6 +148,17 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = self._read(X)
         return np.asarray(self.feature_map_.project(X, self._scaled_directions()))
 
+    def _lazy_images(self, X: Any) -> Any:
+        """Return the images of a dask collection, not yet computed."""
+        check_is_fitted(self)
+        own = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        if own != "default" or get_config()["transform_output"] != "default":
+            raise InvalidInputError(
+                f"{type(self).__name__}: the images of a dask collection are a dask collection, "
+                "and set_output would gather them; call set_output(transform='default') first."
+            )
+        return distributed().apply(self, "transform", X, self.get_feature_names_out())
+
     def _reconstruction(self) -> Reconstruction:
         if self.reconstruct is not None:
             return self.reconstruction_
@@ -151,6 +167,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _read(self, X: Any) -> Any:
         check_is_fitted(self)
+        refuse_lazy(X, self, "give this method some rows of it")
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     @property

@@ -11,6 +11,7 @@ from marginfold.atomic import atomic_fit
 from marginfold.eigen import leading_pairs
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
 from marginfold.estimators.coordinates import Coordinates
+from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.preparation import coordinates, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.feature_maps import ExactKernel, resolve_feature_map
@@ -85,7 +86,8 @@ class SVMPCA(Projection):
         The paper's dual vectors, of unit norm; the sum of each is 0 with a bias.  (With sample
         weights: the weighted sums, also for the scores.)
     scores_ : array of shape (n_samples, n_components_)
-        The scores of the training rows, ``sqrt(eigenvalues_) alphas_``.
+        The scores of the training rows, ``sqrt(eigenvalues_) alphas_``.  (Neither of the two after
+        a fit on a dask collection: `transform` gives its scores.)
     explained_variance_, explained_variance_ratio_ : arrays of shape (n_components_,)
         As in scikit-learn's PCA: ``eigenvalues_ / (n - 1)`` with n the sum of the weights (divided
         by n if that is 1 or less), and as a share of the whole.
@@ -161,6 +163,8 @@ class SVMPCA(Projection):
         self._check_reconstruct()
         options = self._map_options()
         with atomic_fit(self):
+            if self.solver == "dual":
+                refuse_lazy(X, "SVMPCA(solver='dual')", "use solver='primal'")
             X, weights = read_rows(self, X, sample_weight)
             c = coordinates(self.kernel, X, weights, **options)
             with one_blas_thread(len(c.total)):
@@ -186,14 +190,9 @@ class SVMPCA(Projection):
         """Return eigenvalues and unit directions in coordinates, by the cheaper of two routes."""
         n, r = len(c.weights), len(c.total)
         wanted = r if self.n_components is None else min(int(self.n_components), r)
-        if self.solver == "primal" or (self.solver == "auto" and r <= n):
+        if self.solver == "primal" or (self.solver == "auto" and r <= n) or c.Z is None:
             return leading_pairs(c.total, wanted)  # 004 eq. (3)
-        if c.Z is None:
-            raise InvalidParameterError(
-                "SVMPCA: solver='dual' needs the rows in the memory of this process; use "
-                "solver='primal' for a dask collection."
-            )
-        rows = c.Z * np.sqrt(c.weights)[:, None]
+        rows = np.asarray(c.Z) * np.sqrt(c.weights)[:, None]
         values, alphas = leading_pairs(GramMatrix(rows), min(wanted, n))  # eqs. (9), (20)
         positive = values > NO_VARIANCE * np.trace(c.total)
         values, alphas = values[positive], alphas[:, positive]

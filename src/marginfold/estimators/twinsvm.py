@@ -9,6 +9,7 @@ import scipy.linalg
 
 from marginfold.eigen import definite_factor
 from marginfold.errors import UncertifiedWarning, warn
+from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.estimators.preparation import uncertified_note
@@ -110,6 +111,10 @@ class TwinSVC(NearestPlane):
         self.kernel = kernel
         self.class_weight = class_weight
         self.tol = tol
+
+    def _check_lazy(self, X: Any) -> None:
+        if self.loss == "hinge":
+            refuse_lazy(X, "TwinSVC(loss='hinge')", "use loss='least_squares'")
 
     def _planes(self, rows: PlaneRows) -> Array:
         self.gap_ = np.zeros(rows.n_classes)
