@@ -93,3 +93,24 @@ def lle(X, k, reg=1e-3):
             if keys[j] in around:
                 M[i, j] = w[around.index(keys[j])] / keys.count(keys[j])
     return (np.eye(n) - M).T @ (np.eye(n) - M)  # M + M' - M'M, the sign of E25
+
+
+def anchor_weights(X, points, k, width):
+    """Weights of sum 1 of each row on its k nearest anchors; width 0 means equal weights."""
+    S = np.zeros((len(X), len(points)))
+    for i, row in enumerate(X):
+        near = sorted(range(len(points)), key=lambda a: (square(row, points[a]), a))[:k]
+        first = square(row, points[near[0]])  # a common factor, so that not all are 0
+        for a in near:
+            S[i, a] = np.exp((first - square(row, points[a])) / width) if width else 1.0
+        S[i] /= S[i].sum()
+    return S
+
+
+def anchors(X, points, k, width):
+    S = anchor_weights(X, points, k, width)
+    W = np.zeros((len(X), len(X)))
+    for a in range(len(points)):
+        if S[:, a].any():
+            W += np.outer(S[:, a], S[:, a]) / S[:, a].sum()
+    return laplacian(W)

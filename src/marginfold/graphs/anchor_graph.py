@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from marginfold.blocks import LocalBlocks, RowBlocks
+from marginfold.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.errors import GraphError
 from marginfold.graphs.anchors import (
     Anchors,
@@ -111,7 +111,7 @@ class AnchorGraph(GraphRule):
         check_parameters(self, CONSTRAINTS)
         X, weights = read_rows(self, X, y, sample_weight)
         codes = np.zeros(len(weights), dtype=np.intp)
-        anchors = self.choose(LocalBlocks.cut(X, codes, weights, X.shape[0]), weights)
+        anchors = self.choose(LocalBlocks([Block(X, codes, weights)]), weights)
         return AnchorLaplacian(len(weights), anchors, anchors.weights(X), weights)
 
     def choose(self, blocks: RowBlocks, weights: FloatArray) -> Anchors:

@@ -38,8 +38,8 @@ SAMPLE_STEPS = 5
 LLOYD_STEPS = 1
 """Lloyd steps on all rows after that; more change next to nothing."""
 
-SAME_PLACE = 1e-12
-"""A squared distance below this share of the squared norms is rounding: the rows are one place."""
+CANCELLED = 1e-6
+"""A squared distance below this share of the squared norms is computed from the difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,8 @@ class Anchors:
         link = HeatLink(self.n_neighbors, np.ones(len(self.points)), self.width)
         steps = watched(list(chunks(*X.shape)), X.shape[0], "weights on anchors")
         parts = [link.weights(self.points, dense(X[part])) for part in steps]
-        S = sp.csr_array(sp.vstack(parts, format="csr"))
+        none = sp.csr_array((0, len(self.points)))
+        S = sp.csr_array(sp.vstack([none, *parts], format="csr"))
         S.eliminate_zeros()
         return S
 
@@ -193,7 +194,8 @@ def _spread_rows(
 ) -> list[int]:
     """Numbers of rows far from each other: drawn in turn, by squared distance times weight."""
     X = sample - sample.mean(axis=0)
-    X /= max(float(np.abs(X).max()), np.finfo(np.float64).tiny)
+    scale = max(float(np.abs(X).max()), np.finfo(np.float64).tiny)
+    X /= scale
     norms = np.einsum("ij,ij->i", X, X)
     shares = weights / weights.max()
     chosen = [_drawn(shares, rng)]
@@ -201,7 +203,8 @@ def _spread_rows(
     while len(chosen) < count:
         last = chosen[-1]
         distance = norms - 2.0 * (X @ X[last]) + norms[last]
-        distance[distance <= SAME_PLACE * (norms + norms[last])] = 0.0
+        near = np.flatnonzero(distance <= CANCELLED * (norms + norms[last]))
+        distance[near] = np.square((sample[near] - sample[last]) / scale).sum(axis=1)
         squared = np.minimum(squared, distance)
         odds = shares * squared
         if not odds.any():

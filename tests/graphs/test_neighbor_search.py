@@ -1,0 +1,262 @@
+"""Every way to search neighbors against the exact one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, RadiusNeighborsTransformer
+from threadpoolctl import threadpool_info
+
+from marginfold.errors import CancelledError, GraphError, InvalidParameterError, MarginfoldWarning
+from marginfold.graphs import NeighborGraph, PermutedGraph, ReconstructionGraph, TotalGraph
+from marginfold.graphs.neighbor_search import find_neighbors
+from marginfold.graphs.search import nearest
+from marginfold.graphs.threads import one_openmp_thread
+from marginfold.progress import watch
+
+rng = np.random.default_rng(17)
+X = rng.standard_normal((180, 12))
+EXACT = {
+    "distances": KNeighborsTransformer(mode="distance"),
+    "connections": KNeighborsTransformer(mode="connectivity", n_neighbors=1),
+    "tree": KNeighborsTransformer(mode="distance", algorithm="ball_tree"),
+    "no transformer": NearestNeighbors(),
+    "all": RadiusNeighborsTransformer(radius=1e3),
+}
+
+
+class Chosen(BaseEstimator):
+    """A transformer that joins the rows it was told to."""
+
+    def __init__(self, pairs):
+        self.pairs = pairs
+
+    def fit(self, X, y=None):
+        return self
+
+    def fit_transform(self, X, y=None):
+        i, j = self.pairs
+        return sp.csr_array((np.ones(len(i)), (i, j)), shape=(len(X), len(X)))
+
+
+def pairs_of(indices):
+    return np.repeat(np.arange(len(indices)), indices.shape[1]), indices.ravel()
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("rule", [NeighborGraph(6), ReconstructionGraph(6)])
+def test_an_exact_transformer_gives_the_exact_graph(name, rule):
+    search = EXACT[name]
+    before = repr(search)
+    built = clone(rule).set_params(search=search).build(X)
+    assert_array_equal(built.scatter(X), rule.set_params(search="exact").build(X).scatter(X))
+    assert built.recall == 1.0
+    assert repr(search) == before
+    assert not hasattr(search, "n_samples_fit_")
+
+
+@pytest.mark.parametrize("name", ["distances", "no transformer"])
+def test_sparse_rows_and_classes_go_through_a_transformer(name):
+    rows = sp.csr_array(X * (rng.random(X.shape) < 0.5))
+    y = np.arange(180) % 3
+    for rule in (NeighborGraph(4), NeighborGraph(4, within_class=True)):
+        built = clone(rule).set_params(search=EXACT[name]).build(rows, y)
+        assert_allclose(built.scatter(X), rule.build(rows, y).scatter(X), rtol=1e-12)
+
+
+def test_auto_is_exact_for_few_rows():
+    assert NeighborGraph().build(X).recall is None
+    a, b = (NeighborGraph(search=search).build(X).scatter(X) for search in ("auto", "exact"))
+    assert_array_equal(a, b)
+
+
+def test_the_recall_is_the_share_of_true_neighbors():
+    true = nearest(X, 12)[0]
+    pairs = pairs_of(np.hstack([true[:, :4], true[:, 6:8]]))  # four of the six nearest
+    with pytest.warns(MarginfoldWarning, match=r"found 66\.7% of the true ones.*search='exact'"):
+        laplacian = NeighborGraph(6, merge_duplicates=False, search=Chosen(pairs)).build(X)
+    assert_allclose(laplacian.recall, 4 / 6)
+    description = laplacian.describe("graph")
+    assert_allclose(description.recall, 4 / 6)
+    assert "recall 0.667" in str(description)
+
+
+def test_the_distances_of_found_pairs_are_exact():
+    true, squared = nearest(X, 12)
+    with pytest.warns(MarginfoldWarning):
+        found = find_neighbors(X, 3, Chosen(pairs_of(true[:, [7, 2, 9, 4]])))
+    assert_array_equal(found.indices, true[:, [2, 4, 7]])
+    assert_array_equal(found.squared, squared[:, [2, 4, 7]])
+
+
+def test_rows_that_were_found_too_few_neighbors_are_searched_again():
+    true, _ = nearest(X, 5)
+    i, j = pairs_of(true)
+    lost = (i % 7 == 0) & (j % 2 == 0)
+    found = find_neighbors(X, 5, Chosen((i[~lost], j[~lost])))
+    assert_array_equal(found.indices, true)
+    assert found.recall == 1.0
+
+
+def test_sums_and_permutations_keep_the_recall():
+    pairs = pairs_of(nearest(X, 12)[0][:, 2:8])
+    rule = NeighborGraph(6, merge_duplicates=False, search=Chosen(pairs))
+    other = NeighborGraph(search=NearestNeighbors())
+    graphs = [rule, 0.5 * rule, rule + TotalGraph(), other + rule, PermutedGraph(rule)]
+    with pytest.warns(MarginfoldWarning):
+        recalls = [graph.build(X).recall for graph in graphs]
+    assert_allclose(recalls, 4 / 6)
+    assert TotalGraph().build(X).recall is None
+    assert (TotalGraph() + NeighborGraph()).build(X).recall is None
+
+
+def test_unusable_transformers_are_refused():
+    few = Chosen(pairs_of(nearest(X, 2)[0]))
+    with pytest.raises(GraphError, match=r"found 2 other rows for each of 180.*needs 5"):
+        NeighborGraph(5, search=few).build(X)
+    with pytest.raises(GraphError, match=r"PCA.*returned a ndarray of shape \(180, 12\)"):
+        NeighborGraph(5, search=PCA()).build(X)
+
+
+@pytest.mark.parametrize("value", ["annoy", None, 3, NearestNeighbors, object()])
+@pytest.mark.parametrize("kind", [NeighborGraph, ReconstructionGraph])
+def test_what_is_no_search_is_refused(kind, value):
+    with pytest.raises(InvalidParameterError, match=rf"{kind.__name__}: search must be .*'faiss'"):
+        kind(search=value).build(X)
+
+
+def test_a_grid_search_reaches_the_transformer():
+    rule = clone(NeighborGraph(search=KNeighborsTransformer()))
+    assert rule.set_params(search__algorithm="brute").search.algorithm == "brute"
+
+
+@pytest.fixture
+def faiss():
+    return pytest.importorskip("faiss", reason='needs pip install "marginfold[faiss]"')
+
+
+@pytest.mark.parametrize("d", [3, 30])
+def test_faiss_finds_the_neighbors(faiss, d):
+    rows = rng.standard_normal((2000, d)) @ rng.standard_normal((d, d))
+    found = find_neighbors(rows, 10, "faiss")
+    true, squared = nearest(rows, 10)
+    recall = np.mean([np.isin(a, b).mean() for a, b in zip(found.indices, true, strict=True)])
+    assert recall > 0.97
+    assert abs(found.recall - recall) < 0.03  # a sample of 200 rows
+    same = found.indices == true
+    assert_array_equal(found.squared[same], squared[same])
+    again = find_neighbors(rows, 10, "faiss")
+    assert_array_equal(again.indices, found.indices)
+
+
+def test_faiss_survives_offsets_and_units(faiss):
+    rows = rng.integers(0, 1000, (500, 20)) / 1024.0  # exact also after the shift
+    found = find_neighbors(rows, 5, "faiss")
+    assert found.recall > 0.97
+    for moved in (rows + 2.0**30, rows * 2.0**400, rows * 2.0**-400):
+        assert_array_equal(find_neighbors(moved, 5, "faiss").indices, found.indices)
+
+
+def test_faiss_leaves_its_threads_as_they_were(faiss):
+    before = faiss.omp_get_max_threads()
+    try:
+        faiss.omp_set_num_threads(2)
+        NeighborGraph(search="faiss").build(X)
+        assert faiss.omp_get_max_threads() == 2
+        with pytest.raises(GraphError, match=r"search='faiss' got sparse rows"):
+            NeighborGraph(search="faiss").build(sp.csr_array(X))
+        assert faiss.omp_get_max_threads() == 2
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+def test_auto_takes_faiss_for_many_rows_of_many_columns(faiss, monkeypatch):
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.EXACT_MAX_ROWS", 100)
+    assert NeighborGraph().build(X).recall > 0.97
+    assert ReconstructionGraph().build(X).recall > 0.97
+    assert NeighborGraph(search="exact").build(X).recall is None
+    assert NeighborGraph().build(X[:, :5]).recall is None  # a k-d tree is faster
+    assert NeighborGraph().build(X[:100]).recall is None
+    with pytest.warns(MarginfoldWarning, match=r"180 rows.*does not take sparse.*AnchorGraph\(\)"):
+        assert NeighborGraph().build(sp.csr_array(X)).recall is None
+
+
+def test_many_rows_without_faiss():
+    program = """
+import sys, warnings
+sys.modules["faiss"] = None  # as if it were not installed
+import numpy as np
+from marginfold.graphs import NeighborGraph, neighbor_search
+neighbor_search.EXACT_MAX_ROWS = 100
+X = np.random.default_rng(0).standard_normal((150, 12))
+try:
+    NeighborGraph(search="faiss").build(X)
+except ModuleNotFoundError as error:
+    print(error)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    slow = NeighborGraph().build(X)
+    NeighborGraph().build(X[:, :8])
+    exact = NeighborGraph(search="exact").build(X)
+print(len(caught), caught[0].message)
+print(slow.recall, (slow.scatter(X) == exact.scatter(X)).all())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    missing, warning, result = done.stdout.splitlines()
+    assert missing == 'faiss is not installed: pip install "marginfold[faiss]"'
+    assert warning.startswith("1 Neighbors of 150 rows with 12 columns are searched exactly")
+    assert 'pip install "marginfold[faiss]"' in warning
+    assert "AnchorGraph()" in warning
+    assert result == "None True"
+
+
+@pytest.mark.parametrize("search", ["exact", "faiss"])
+def test_steps_are_reported_and_can_be_cancelled(search, monkeypatch):
+    if search == "faiss":
+        pytest.importorskip("faiss", reason='needs pip install "marginfold[faiss]"')
+    expected = NeighborGraph(search=search).build(X)
+    monkeypatch.setattr("marginfold.graphs.search.PAIRS_PER_STEP", 50 * 180)
+    monkeypatch.setattr("marginfold.graphs.faiss_search.ROWS_PER_STEP", 50)
+    events = []
+    with watch(events.append):
+        built = NeighborGraph(search=search).build(X)
+    steps = [event.done for event in events if event.stage == "neighbors"]
+    assert steps[:4] == [0, 50, 100, 150]
+    assert {event.total for event in events if event.done in steps} >= {180}
+    if search == "exact":
+        assert_array_equal(built.scatter(X), expected.scatter(X))
+    with pytest.raises(CancelledError), watch(lambda event: event.cancel()):
+        NeighborGraph(search=search).build(X)
+
+
+def test_a_small_search_uses_one_thread_and_restores_the_others():
+    before = openmp_threads()
+    assert before
+    with one_openmp_thread(True):
+        assert set(openmp_threads()) == {1}
+    assert openmp_threads() == before
+    with pytest.raises(KeyError), one_openmp_thread(True):
+        raise KeyError
+    with one_openmp_thread(False):
+        assert openmp_threads() == before
+    assert openmp_threads() == before
+
+
+def test_an_exact_search_warns_about_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NeighborGraph().build(X)
+        NeighborGraph(search=KNeighborsTransformer()).build(X)
+
+
+def openmp_threads():
+    return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "openmp"]
