@@ -122,12 +122,16 @@ def check_kind(estimator: Any, X: Any) -> None:
 
 
 def _check_columns(estimator: Any, X: Any) -> None:
-    wrong = [name for name, kind in X.dtypes.items() if kind != object and kind.kind not in "biuf"]
+    wrong = [name for name, kind in X.dtypes.items() if not _may_be_number(kind)]
     if wrong:
         raise InvalidInputError(
             f"{type(estimator).__name__} got a dask DataFrame whose column {wrong[0]!r} has the "
             f"type {X.dtypes[wrong[0]]}; it needs numbers. Encode such columns or drop them."
         )
+
+
+def _may_be_number(kind: Any) -> bool:
+    return kind.kind in "biuf" or isinstance(kind, np.dtypes.ObjectDType)
 
 
 def feature_sample(X: Any) -> Any:
