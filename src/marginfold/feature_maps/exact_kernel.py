@@ -108,8 +108,8 @@ class ExactKernel(KernelMap):
         self.rank = rank
         self.center = center
 
-    def _fit(self, X: Any, sample_weight: Any) -> Array:
-        """Fit and return the coordinates of the training rows."""
+    def _fit(self, X: Any, sample_weight: Any) -> Array | None:
+        """Fit and return the coordinates of the rows, None if some of them have no weight."""
         with atomic_fit(self):
             check_kernel(self)
             check_parameters(self, PARAMETERS)
@@ -126,7 +126,7 @@ class ExactKernel(KernelMap):
             self.eigenvalues_, self.dual_basis_, scores = kernel_coordinates(
                 kernel, self.rank, shown(self.kernel)
             )
-        return scores
+        return scores if len(scores) == X.shape[0] else None
 
     def _require_memory(self, n: int) -> None:
         """Refuse a kernel matrix that does not fit, before anything of its size exists."""

@@ -80,7 +80,10 @@ def kernel_diagonal(function: KernelFunction, X: Any) -> Array:
     if function.kernel == "linear":
         return squares
     inner = function.gamma * squares + function.coef0
-    return np.asarray(np.tanh(inner) if function.kernel == "sigmoid" else inner**function.degree)
+    if function.kernel == "sigmoid":
+        return np.asarray(np.tanh(inner))
+    with np.errstate(over="ignore"):
+        return np.asarray(inner**function.degree)
 
 
 def _squared_norms(X: Any) -> Array:

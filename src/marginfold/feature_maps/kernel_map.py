@@ -33,7 +33,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     """Coordinates ``z(x) = (k(x, T) - column_means_) dual_basis_`` with training rows T.
 
     A subclass has the parameters of a kernel and ``_fit``, which stores `gamma_`, `eigenvalues_`
-    and the attributes below, and returns the coordinates of the rows with a positive weight.
+    and the attributes below, and returns the coordinates of its rows if all of them count.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
         """Return what `fit_transform` returns, as an array whatever output is configured."""
         scores = self._fit(X, sample_weight)
-        return scores if len(scores) == np.shape(X)[0] else self.coordinates(X)
+        return self.coordinates(X) if scores is None else scores
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates of rows, shape (n_samples, rank)."""
@@ -137,7 +137,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
         return out + self.origin_
 
-    def _fit(self, X: Any, sample_weight: Any) -> Array:
+    def _fit(self, X: Any, sample_weight: Any) -> Array | None:
         raise NotImplementedError
 
     def _closest_rows(self, mixed: Array) -> Array:

@@ -143,8 +143,8 @@ class LowRankKernel(KernelMap):
         self.center = center
         self.random_state = random_state
 
-    def _fit(self, X: Any, sample_weight: Any) -> Array:
-        """Fit and return the coordinates of the training rows."""
+    def _fit(self, X: Any, sample_weight: Any) -> Array | None:
+        """Fit and return the coordinates of the rows, None if some of them have no weight."""
         with atomic_fit(self):
             check_kernel(self)
             check_parameters(self, LOW_RANK_PARAMETERS)
@@ -159,7 +159,7 @@ class LowRankKernel(KernelMap):
             rows = columns.X if isinstance(columns, RowColumns) else kept
             self.training_rows_ = rows[factor.pivots]
             scores = self._store(factor, share)
-        return scores
+        return scores if len(scores) == X.shape[0] else None
 
     def _columns(self, X: Any, kept: Array) -> KernelColumns:
         """Return the kernel of the rows that count."""
