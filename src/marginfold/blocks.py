@@ -1,7 +1,7 @@
 """A tall matrix in row blocks, wherever they live: the seam between the methods and the machines.
 
-Work on many rows is a pure function of one block and of small arguments; it returns something small.
-Nothing is remembered between two passes, so that a block which is lost can be read again.
+Work on many rows is a pure function of one block and of small arguments; it returns something
+small.  Nothing is remembered between two passes, so that a block which is lost can be read again.
 """
 
 from __future__ import annotations

@@ -103,6 +103,11 @@ class SharedRows:
         self.features = self.table[:, :r]
         self._pairs: Array | None = None
 
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return self.features.shape[1]
+
     @cached_property
     def variances(self) -> Array:
         """The variance of each feature."""

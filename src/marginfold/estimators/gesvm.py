@@ -15,14 +15,14 @@ from marginfold.estimators.lazy_input import distributed, is_lazy
 from marginfold.estimators.paths import Note, finish
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.feature_maps import is_linear, is_pairwise
-from marginfold.geometry.directions import gain_of
+from marginfold.geometry.directions import batch_of, gain_of
 from marginfold.geometry.metric import Penalty
 from marginfold.geometry.tasks import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
 from marginfold.parameters import Constraint, Flag, Number, check_parameters
 from marginfold.progress import report
 from marginfold.rows import Array, one_blas_thread
-from marginfold.solvers import SVMBatch, SVMSolution
+from marginfold.solvers import BlockBatch, SVMBatch, SVMSolution
 
 CONSTRAINTS: dict[str, Constraint] = {
     "C": Number(0.0, inclusive=False),
@@ -153,7 +153,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
         solver = resolve_solver(self.solver, self.tol)
         prepared = prepare(self, X, y, sample_weight, self._penalty())
         scales = [member._penalty().scale(prepared.metric) for member in members]
-        with one_blas_thread(prepared.rows.features.shape[1]):
+        with one_blas_thread(prepared.rows.n_columns):
             batch = _batch(prepared, scales, [float(member.C) for member in members])
             report("classes", 0, len(batch.signs))
             solutions = solver.solve_batch(batch)
@@ -235,14 +235,16 @@ class GESVC(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _batch(prepared: Prepared, scales: Sequence[Array], costs: Sequence[float]) -> SVMBatch:
+def _batch(
+    prepared: Prepared, scales: Sequence[Array], costs: Sequence[float]
+) -> SVMBatch | BlockBatch:
     """Stack the tasks of every metric and cost; the tasks of one follow each other."""
-    labelled = prepared.labelled
     tasks = one_vs_rest_tasks(len(prepared.classes))
-    return SVMBatch(
-        rows=prepared.rows,
-        signs=np.tile([labelled.signs(task) for task in tasks], (len(costs), 1)),
-        costs=np.stack([labelled.costs(task, C) for C in costs for task in tasks]),
-        scale=np.repeat(np.stack(scales), len(tasks), axis=0),
-        deflated=np.zeros((len(costs) * len(tasks), len(scales[0]), 0)),
+    return batch_of(
+        prepared.rows,
+        prepared.labelled,
+        tasks * len(costs),
+        [C for C in costs for _ in tasks],
+        np.repeat(np.stack(scales), len(tasks), axis=0),
+        np.zeros((len(costs) * len(tasks), len(scales[0]), 0)),
     )

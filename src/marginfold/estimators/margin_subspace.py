@@ -89,7 +89,7 @@ class MarginSubspace(Projection, ABC):
             member._check_reconstruct()
         solver = resolve_solver(self.solver, self.tol)
         prepared = prepare(self, X, y, sample_weight, self._penalty())
-        with one_blas_thread(prepared.rows.features.shape[1]):
+        with one_blas_thread(prepared.rows.n_columns):
             subspaces = successive_directions(
                 prepared.rows,
                 prepared.labelled,
@@ -165,7 +165,7 @@ class MarginSubspace(Projection, ABC):
 
     def _explain(self, prepared: Prepared, subspace: Subspace, found: int) -> str:
         name, wanted = type(self).__name__, self.n_components
-        r = prepared.rows.features.shape[1]
+        r = prepared.rows.n_columns
         if found == r:
             dimensions = "1 dimension" if r == 1 else f"{r} dimensions"
             return f"{name} found {found} of {wanted} components: the data has only {dimensions}."

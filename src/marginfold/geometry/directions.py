@@ -18,7 +18,7 @@ from marginfold.geometry.deflation import Deflation
 from marginfold.geometry.tasks import SCHEDULES, LabelledRows, Schedule, Task
 from marginfold.progress import report
 from marginfold.rows import Array, SharedRows
-from marginfold.solvers import SVMBatch, SVMSolution, SVMSolver
+from marginfold.solvers import BlockBatch, BlockRows, SVMBatch, SVMSolution, SVMSolver
 
 MIN_GAIN = 1e-4
 """Share of the attainable gain below which a task is exhausted."""
@@ -101,7 +101,7 @@ class _Track:
 
 
 def successive_directions(
-    rows: SharedRows,
+    rows: SharedRows | BlockRows,
     labelled: LabelledRows,
     scales: Sequence[Array],
     costs: Sequence[float],
@@ -116,7 +116,7 @@ def successive_directions(
     far: later ones do not change them.  Several problems, and one without a component, raise
     `CancelledError`.
     """
-    r = rows.features.shape[1]
+    r = rows.n_columns
     tracks = [
         _Track(scale, C, SCHEDULES[schedule](labelled.n_classes), Deflation.none(r))
         for scale, C in zip(scales, costs, strict=True)
@@ -137,10 +137,14 @@ def successive_directions(
 
 
 def _extract(
-    tracks: list[_Track], rows: SharedRows, labelled: LabelledRows, limit: int, solver: SVMSolver
+    tracks: list[_Track],
+    rows: SharedRows | BlockRows,
+    labelled: LabelledRows,
+    limit: int,
+    solver: SVMSolver,
 ) -> None:
     """Find the components of all problems, round by round."""
-    means = labelled.class_means(rows.features)
+    means = rows.class_means if isinstance(rows, BlockRows) else labelled.class_means(rows.features)
     _report(tracks, limit)
     while proposals := _proposals(tracks, means, limit):
         batch = _batch(rows, labelled, proposals)
@@ -167,22 +171,42 @@ def _proposals(tracks: list[_Track], means: Array, n_components: int) -> list[tu
 
 
 def _batch(
-    rows: SharedRows, labelled: LabelledRows, proposals: list[tuple[_Track, Task]]
-) -> SVMBatch:
+    rows: SharedRows | BlockRows, labelled: LabelledRows, proposals: list[tuple[_Track, Task]]
+) -> SVMBatch | BlockBatch:
     depth = max(track.deflation.N.shape[1] for track, _ in proposals)
-    deflated = np.zeros((len(proposals), rows.features.shape[1], depth))
+    deflated = np.zeros((len(proposals), rows.n_columns, depth))
     for b, (track, _) in enumerate(proposals):
         deflated[b, :, : track.deflation.N.shape[1]] = track.deflation.N
-    return SVMBatch(
-        rows=rows,
-        signs=np.stack([labelled.signs(task) for _, task in proposals]),
-        costs=np.stack([labelled.costs(task, track.C) for track, task in proposals]),
-        scale=np.stack([track.scale for track, _ in proposals]),
-        deflated=deflated,
+    return batch_of(
+        rows,
+        labelled,
+        [task for _, task in proposals],
+        [track.C for track, _ in proposals],
+        np.stack([track.scale for track, _ in proposals]),
+        deflated,
     )
 
 
-def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool]:
+def batch_of(
+    rows: SharedRows | BlockRows,
+    labelled: LabelledRows,
+    tasks: Sequence[Task],
+    costs: Sequence[float],
+    scale: Array,
+    deflated: Array,
+) -> SVMBatch | BlockBatch:
+    """Return the problems of tasks with their costs, on rows in an array or in blocks."""
+    pairs = list(zip(tasks, costs, strict=True))
+    if isinstance(rows, SharedRows):
+        signs = np.stack([labelled.signs(task) for task in tasks])
+        row_costs = np.stack([labelled.costs(task, C) for task, C in pairs])
+        return SVMBatch(rows, signs, row_costs, scale, deflated)
+    class_signs = np.stack([labelled.class_signs(task) for task in tasks])
+    class_costs = np.stack([labelled.class_costs(task, C) for task, C in pairs])
+    return BlockBatch(rows, class_signs, class_costs, scale, deflated)
+
+
+def gain_of(batch: SVMBatch | BlockBatch, b: int, solution: SVMSolution) -> tuple[float, bool]:
     """Return the relative gain ``1 - P(w, b) / P(0)`` and whether it is more than nothing.
 
     ``P(0) = 2 min(cost of either side)``.  With a cost so small that every row stays inside the
@@ -190,8 +214,7 @@ def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool
     judged as a share of what means as far apart as the rows' spread would give, so that a small C
     does not look like exhausted data.
     """
-    y, c = batch.signs[b], batch.costs[b]
-    side = float(min(c[y > 0].sum(), c[y < 0].sum()))
+    side = batch.smaller_side(b)
     gain = 1.0 - solution.objective / (2.0 * side)
     square_norm = float(batch.rows.variances @ batch.scale[b] ** 2)
     attainable = min(1.0, side * square_norm / 4.0)

@@ -40,14 +40,23 @@ class LabelledRows:
         """Return +1 on the positive side of the task and -1 elsewhere."""
         return np.where(np.isin(self.codes, task), 1.0, -1.0)
 
-    def costs(self, task: Task, C: float) -> Array:
-        """Return the cost of each row's hinge loss."""
-        costs = self.weights * self.factors[self.codes]
+    def class_signs(self, task: Task) -> Array:
+        """Return the signs of the classes."""
+        return np.where(np.isin(np.arange(self.n_classes), task), 1.0, -1.0)
+
+    def class_costs(self, task: Task, C: float) -> Array:
+        """Return the cost of the hinge loss of a row of weight 1, for each class."""
+        costs = self.factors
         if self.balanced:
-            positive = self.signs(task) > 0
-            total, above = costs.sum(), costs[positive].sum()
+            masses = np.bincount(self.codes, self.weights, self.n_classes) * costs
+            positive = self.class_signs(task) > 0
+            total, above = masses.sum(), masses[positive].sum()
             costs = costs * np.where(positive, total / (2 * above), total / (2 * (total - above)))
         return np.asarray(C * costs)
+
+    def costs(self, task: Task, C: float) -> Array:
+        """Return the cost of each row's hinge loss."""
+        return np.asarray(self.weights * self.class_costs(task, C)[self.codes])
 
     def class_means(self, rows: Array) -> Array:
         """Return the weighted mean row of each class."""

@@ -8,7 +8,7 @@ many rows, near-margin rows are sifted out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,6 +43,9 @@ QUANTILE = 0.999
 SHRINKAGE = 0.3
 """Share of the last half-width below which the next one does not fall."""
 
+LARGEST_ZONE = 0.5
+"""Share of the rows above which a zone is no longer worth it."""
+
 FEWEST = 5
 """Rows per dimension that a zone has at least."""
 
@@ -54,7 +57,7 @@ def pays(batch: SVMBatch) -> bool:
     n, r = batch.rows.features.shape
     if n >= COLD_ROWS:
         return True
-    return r <= WARM_COLUMNS and any(_alike(batch, b, b + 1) for b in range(len(batch) - 1))
+    return 1 < len(batch) and r <= WARM_COLUMNS and len(_chains(batch)) < len(batch)
 
 
 def solve_chains(
@@ -79,22 +82,12 @@ def solve_chains(
     return {b: solution for b, solution in found.items() if solution.converged}
 
 
-def _chains(batch: SVMBatch) -> Iterator[list[int]]:
-    """Yield runs of problems with the same labels and costs."""
-    chain: list[int] = []
-    for b in range(len(batch)):
-        if chain and not _alike(batch, chain[-1], b):
-            yield chain
-            chain = []
-        chain.append(b)
-    yield chain
-
-
-def _alike(batch: SVMBatch, a: int, b: int) -> bool:
-    return bool(
-        np.array_equal(batch.signs[a], batch.signs[b])
-        and np.array_equal(batch.costs[a], batch.costs[b])
-    )
+def _chains(batch: SVMBatch) -> list[list[int]]:
+    """Return the problems with the same labels and costs, each group in its order."""
+    groups: dict[tuple[bytes, bytes], list[int]] = {}
+    for b, (signs, costs) in enumerate(zip(batch.signs, batch.costs, strict=True)):
+        groups.setdefault((signs.tobytes(), costs.tobytes()), []).append(b)
+    return list(groups.values())
 
 
 @dataclass
@@ -141,7 +134,14 @@ class _Chain:
             plane = self._problem(before).plane(last.coef, last.intercept)
             starts = [(plane, self._zone_width(plane))]
         blocks = self._blocks()
-        solution, sets = sift(blocks, [problem], self.solve_zone, tol=self.tol, starts=starts)[0]
+        solution, sets = sift(
+            blocks,
+            [problem],
+            self.solve_zone,
+            tol=self.tol,
+            starts=starts,
+            largest=LARGEST_ZONE * self.n_rows,
+        )[0]
         if sets is None or not solution.converged:
             return self.solve_cold(self.batch.take([b]))[0] if self._affordable else solution
         if starts:

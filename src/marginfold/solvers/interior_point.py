@@ -13,20 +13,20 @@ certificate on the original problem finish each problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginfold.blocks import RowBlocks
 from marginfold.parameters import Count, Number, check_parameters
 from marginfold.rows import Array
+from marginfold.solvers.block_rows import BlockBatch
 from marginfold.solvers.chains import pays as chains_pay
 from marginfold.solvers.chains import solve_chains
 from marginfold.solvers.crossover import crossover
 from marginfold.solvers.newton import Problems, State, advance, gaps, linearise, start
-from marginfold.solvers.sifting import BlockProblem, Sets, sift
+from marginfold.solvers.sifting import sift
 from marginfold.solvers.svm import (
     EXACT,
     SVMBatch,
@@ -102,8 +102,13 @@ class InteriorPoint:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
         return self.solve_batch(single(U, y, C))[0]
 
-    def solve_batch(self, batch: SVMBatch) -> list[SVMSolution]:
-        """Solve every problem of the batch; rows without cost do not take part."""
+    def solve_batch(self, batch: SVMBatch | BlockBatch) -> list[SVMSolution]:
+        """Solve every problem of the batch; rows without cost do not take part.
+
+        The multipliers of rows in blocks stay with them: the ``dual`` of such a solution is empty.
+        """
+        if isinstance(batch, BlockBatch):
+            return self._solve_blocks(batch)
         check_batch(batch)
         solutions: dict[int, SVMSolution] = {}
         for problems, kept in _same_support(batch):
@@ -153,14 +158,15 @@ class InteriorPoint:
     def _solve_one(self, batch: SVMBatch) -> SVMSolution:
         return uncentre(batch, 0, self._solve_all(batch)[0])
 
-    def solve_blocks(
-        self,
-        blocks: RowBlocks,
-        problems: Sequence[BlockProblem],
-        starts: Sequence[tuple[Array, float]] | None = None,
-    ) -> list[tuple[SVMSolution, Sets | None]]:
-        """Solve problems on rows in blocks by sifting; see `sift`."""
-        return sift(blocks, problems, self._solve_zone, tol=self.tol, starts=starts)
+    def _solve_blocks(self, batch: BlockBatch) -> list[SVMSolution]:
+        """Solve problems on rows in blocks by sifting."""
+        problems = [batch.problem(b) for b in range(len(batch))]
+        with np.errstate(all="ignore"):
+            found = sift(batch.rows.blocks, problems, self._solve_zone, tol=self.tol)
+        return [
+            replace(solution, intercept=problem.plane(solution.coef, solution.intercept)[-1])
+            for problem, (solution, _) in zip(problems, found, strict=True)
+        ]
 
     def _solve_cold(self, batch: SVMBatch) -> list[SVMSolution]:
         return self._solve_part(batch, chains=False)
@@ -171,14 +177,14 @@ class InteriorPoint:
         """Solve a reduced problem, from weights that are right up to margins of about delta."""
         solver = self if tol <= self.tol else replace(self, tol=tol)
         if weights is None or working_set_pays(batch):
-            return uncentre(batch, 0, solver._solve_part(batch)[0])
+            return uncentre(batch, 0, solver._solve_cold(batch)[0])
         weights = np.append(
             weights[:-1], weights[-1] + batch.rows.centre @ (batch.scale[0] * weights[:-1])
         )
         mu = WARM_MU * delta * float(np.median(batch.costs) / batch.costs.mean())
         solution = solver._solve_all(batch, mu, weights[None])[0]
         if not solution.converged:
-            solution = solver._solve_part(batch)[0]
+            solution = solver._solve_cold(batch)[0]
         return uncentre(batch, 0, solution)
 
     def _solve_all(

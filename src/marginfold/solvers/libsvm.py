@@ -8,11 +8,13 @@ any other, so ``converged`` tells the truth about it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.svm import SVC
 
+from marginfold.errors import SolverError
 from marginfold.parameters import Count, Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.crossover import crossover
@@ -55,8 +57,13 @@ class LibSVM:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
         return self.solve_batch(single(U, y, C))[0]
 
-    def solve_batch(self, batch: SVMBatch) -> list[SVMSolution]:
+    def solve_batch(self, batch: Any) -> list[SVMSolution]:
         """Solve every problem of the batch."""
+        if not isinstance(batch, SVMBatch):
+            raise SolverError(
+                "libsvm needs all rows in the memory of one process, and got rows in blocks; use "
+                "solver='interior_point'."
+            )
         check_batch(batch)
         return [self._solve_one(batch, b) for b in range(len(batch))]
 

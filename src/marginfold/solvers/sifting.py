@@ -27,7 +27,7 @@ SAMPLE_SHARE = 0.1
 """Share of the rows on which a problem is solved first."""
 
 SAMPLE_ROWS = 20_000
-"""Rows up to which a sample is solved as it is; a larger one is sifted in its turn."""
+"""Rows up to which all are solved as they are; a larger sample is sifted in its turn."""
 
 SMALL_CLASS = 500
 """A class is sampled to no fewer rows than this."""
@@ -49,9 +49,6 @@ STRICT = 1e-8
 
 ROUNDS = 25
 """Zones tried before a problem is given up."""
-
-LARGEST_ZONE = 0.5
-"""Share of the rows above which a zone is no longer worth it."""
 
 STEPS = np.linspace(0.0, 1.0, 17)[1:]
 """Points of the line search between two solutions."""
@@ -107,16 +104,6 @@ class BlockProblem:
         rotated = w if self.rotation is None else self.rotation.T @ w
         return np.append(rotated / self.scale, plane[-1] + float(self.centre @ w))
 
-    def batch(self, Z: Array, codes: Array, weights: Array) -> SVMBatch:
-        """Return the problem on some rows."""
-        return SVMBatch(
-            rows=SharedRows(self.features(Z)),
-            signs=self.signs[codes][None],
-            costs=(weights * self.costs[codes])[None],
-            scale=self.scale[None],
-            deflated=self.deflated[None],
-        )
-
 
 @dataclass(frozen=True)
 class Sets:
@@ -154,6 +141,7 @@ def sift(
     *,
     tol: float,
     starts: Sequence[tuple[Array, float]] | None = None,
+    largest: float = np.inf,
 ) -> list[tuple[SVMSolution, Sets | None]]:
     """Solve problems on the same rows side by side; each pass over the rows serves all of them.
 
@@ -167,6 +155,8 @@ def sift(
         Relative duality gap to reach, over all rows.
     starts : sequence of (plane, half-width of the zone), optional
         Where to begin; by default at the solutions on a sample of the rows.
+    largest : float
+        Rows of a zone above which a problem is given up.
 
     Returns
     -------
@@ -181,27 +171,29 @@ def sift(
     ]
     active, aim = searches, EXACT if tol <= STRICT else tol
     for _ in range(ROUNDS):
-        active = _round(blocks, active, solve, aim)
+        active = _round(blocks, active, solve, aim, largest)
         if not active:
             break
     return [_result(search, tol) for search in searches]
 
 
-def _round(blocks: RowBlocks, searches: list[_Search], solve: Solve, aim: float) -> list[_Search]:
+def _round(
+    blocks: RowBlocks, searches: list[_Search], solve: Solve, aim: float, largest: float
+) -> list[_Search]:
     """Solve each problem on its zone; return those that need another round."""
     parts = blocks.map(screen, _questions(searches))
     trials: list[tuple[_Search, SVMSolution, Array]] = []
     for b, search in enumerate(searches):
         zone = Zone.joined([part[b] for part in parts])
-        if len(zone.Z) > LARGEST_ZONE * blocks.n_rows and zone.aggregated:
+        if len(zone.Z) > largest:
             continue  # the caller has better means
-        solution = _solve_zone(search, zone, solve)
+        solution = _solve_zone(search, zone, solve, aim)
         trials.append((search, solution, search.problem.plane(solution.coef, solution.intercept)))
     if not trials:
         return []
     planes = np.stack([plane for _, _, plane in trials])
     costs = [search.problem for search, _, _ in trials]
-    hinges = sum(blocks.map(hinge, planes, *_sides(costs)))
+    hinges = np.sum(blocks.map(hinge, planes, *_sides(costs)), axis=0)
     failed = []
     for b, (search, solution, plane) in enumerate(trials):
         objective = 0.5 * float(solution.coef @ solution.coef) + float(hinges[b])
@@ -216,21 +208,20 @@ def _round(blocks: RowBlocks, searches: list[_Search], solve: Solve, aim: float)
     return _move(blocks, failed) if failed else []
 
 
-def _solve_zone(search: _Search, zone: Zone, solve: Solve) -> SVMSolution:
+def _solve_zone(search: _Search, zone: Zone, solve: Solve, aim: float) -> SVMSolution:
     """Solve the reduced problem; its dual value bounds the full one."""
     problem = search.problem
     inside = zone.mass > 0
     means = zone.sums[inside] / zone.mass[inside, None]
-    batch = problem.batch(zone.Z, zone.codes, zone.weights)
-    if inside.any():
-        batch = SVMBatch(
-            rows=SharedRows(problem.features(np.concatenate([zone.Z, means]))),
-            signs=np.append(batch.signs, np.array([1.0, -1.0])[inside])[None],
-            costs=np.append(batch.costs, zone.mass[inside])[None],
-            scale=batch.scale,
-            deflated=batch.deflated,
-        )
-    solution = solve(batch, problem.weights(search.plane), search.delta, 0.0)
+    batch = SVMBatch(
+        rows=SharedRows(problem.features(np.concatenate([zone.Z, means]))),
+        signs=np.append(problem.signs[zone.codes], np.array([1.0, -1.0])[inside])[None],
+        costs=np.append(zone.weights * problem.costs[zone.codes], zone.mass[inside])[None],
+        scale=problem.scale[None],
+        deflated=problem.deflated[None],
+    )
+    start = problem.weights(search.plane) if np.isfinite(search.delta) else None
+    solution = solve(batch, start, search.delta, aim)
     n_zone = len(zone.Z)
     shares = np.zeros(2)
     shares[inside] = solution.dual[n_zone:] / zone.mass[inside]
@@ -309,19 +300,15 @@ class Zone:
     mass: Array  # (2,) costs of the rows inside, labelled +1 and -1
     sums: Array  # (2, r) their coordinates times their costs
 
-    @property
-    def aggregated(self) -> bool:
-        return bool((self.mass > 0).any())
-
     @classmethod
     def joined(cls, parts: Sequence[Zone]) -> Zone:
         return cls(
-            *(
-                np.concatenate([getattr(part, name) for part in parts])
-                for name in ("Z", "codes", "weights", "numbers")
-            ),
-            np.sum([part.mass for part in parts], axis=0),
-            np.sum([part.sums for part in parts], axis=0),
+            Z=np.concatenate([part.Z for part in parts]),
+            codes=np.concatenate([part.codes for part in parts]),
+            weights=np.concatenate([part.weights for part in parts]),
+            numbers=np.concatenate([part.numbers for part in parts]),
+            mass=np.sum([part.mass for part in parts], axis=0),
+            sums=np.sum([part.sums for part in parts], axis=0),
         )
 
 
@@ -409,6 +396,8 @@ def _sample_solutions(
     blocks: RowBlocks, problems: Sequence[BlockProblem], solve: Solve
 ) -> list[tuple[Array, float]]:
     """Solve on a sample, in which every class keeps its total weight."""
+    if blocks.n_rows <= SAMPLE_ROWS:
+        return [(np.zeros(blocks.n_columns + 1), np.inf) for _ in problems]
     n_classes = len(problems[0].signs) - 1
     counts = np.sum(blocks.map(count, n_classes), axis=0)
     wanted = np.maximum(SAMPLE_SHARE * counts, np.minimum(counts, SMALL_CLASS))
@@ -416,18 +405,12 @@ def _sample_solutions(
     parts = blocks.map(sample, rates)
     Z, codes, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
     small = LocalBlocks.cut(Z, codes, weights, LOCAL_BLOCK)
-    if len(Z) > SAMPLE_ROWS:
-        found = sift(small, problems, solve, tol=SAMPLE_TOL)
-        planes = [p.plane(s.coef, s.intercept) for p, (s, _) in zip(problems, found, strict=True)]
-    else:
-        solutions = [
-            solve(problem.batch(Z, codes, weights), None, 0.0, SAMPLE_TOL) for problem in problems
-        ]
-        planes = [p.plane(s.coef, s.intercept) for p, s in zip(problems, solutions, strict=True)]
+    found = sift(small, problems, solve, tol=SAMPLE_TOL)
+    planes = [p.plane(s.coef, s.intercept) for p, (s, _) in zip(problems, found, strict=True)]
     starts = []
     for problem, plane in zip(problems, planes, strict=True):
         t = problem.signs[codes] * (Z @ plane[:-1] + plane[-1]) - 1.0
-        width = float(np.median(np.abs(t)))
+        width = max(1.0, float(np.median(np.abs(t))))  # a margin is 1 wide
         starts.append((plane, SPREAD * width * np.sqrt(len(problem.scale) / len(Z))))
     return starts
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -98,6 +98,11 @@ class SVMBatch:
     def __len__(self) -> int:
         return len(self.signs)
 
+    def smaller_side(self, b: int) -> float:
+        """Return the total cost of the cheaper side."""
+        y, c = self.signs[b], self.costs[b]
+        return float(min(c[y > 0].sum(), c[y < 0].sum()))
+
     def whitened(self, b: int, rows: Array | slice = slice(None)) -> Array:
         """Return the features of problem b, without their part along the deflated directions."""
         N = self.deflated[b]
@@ -125,8 +130,8 @@ class SVMSolver(Protocol):
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
 
-    def solve_batch(self, batch: SVMBatch) -> list[SVMSolution]:
-        """Solve every problem of a batch."""
+    def solve_batch(self, batch: Any) -> list[SVMSolution]:
+        """Solve every problem of an `SVMBatch`, or of a `BlockBatch` if the solver can."""
 
 
 def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
