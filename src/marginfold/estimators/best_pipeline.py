@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -32,8 +32,13 @@ def _if_best_has(step: str, method: str) -> Callable[[Method], Method]:
     return cast(Callable[[Method], Method], available_if(check))
 
 
-class BestPipeline(MetaEstimatorMixin, BaseEstimator, ABC):
-    """The methods of the best pipeline's steps, "subspace" and "classifier"."""
+class BestPipeline(
+    MetaEstimatorMixin, TransformerMixin, BaseEstimator, ABC, auto_wrap_output_keys=None
+):
+    """The methods of the best pipeline's steps, "subspace" and "classifier".
+
+    The output of `transform` is configured in the subspace, not here.
+    """
 
     refit: Any
     best_estimator_: Pipeline

@@ -18,7 +18,7 @@ from marginfold.rows import Array
 CHUNK_ENTRIES = 200_000
 """Distances held at once: few enough to stay in cache."""
 
-ROUNDING = 1e-12
+ROUNDING = 1e-11
 """Differences of half squared distances below this share of the squared norms may be rounding."""
 
 

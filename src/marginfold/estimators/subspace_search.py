@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -258,12 +258,30 @@ class SubspaceSearchCV(BestPipeline):
         several = isinstance(self.n_components, Iterable)
         return list(self.n_components) if several else [self.n_components]  # type: ignore[arg-type]
 
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy that shares the client: a connection cannot be copied."""
+        bare = copy(self)
+        bare.client = None
+        cloned: Self = super(SubspaceSearchCV, bare).__sklearn_clone__()
+        cloned.client = self.client
+        return cloned
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the connection behind; the address of a cluster is kept."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if not isinstance(self.client, str):
+            state["client"] = None
+        return state
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         head, subspace = get_tags(self._head()), get_tags(self.estimator)
         tags.estimator_type = head.estimator_type
         tags.classifier_tags = deepcopy(head.classifier_tags)
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False  # margins are those of classes
         tags.regressor_tags = deepcopy(head.regressor_tags)
+        tags.transformer_tags = deepcopy(subspace.transformer_tags)
         tags.target_tags.required = True
         tags.input_tags.pairwise = subspace.input_tags.pairwise
         tags.input_tags.sparse = subspace.input_tags.sparse
