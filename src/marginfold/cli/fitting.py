@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from marginfold.cli.output import progress
+from marginfold.cli.progress import watched
 from marginfold.errors import InvalidInputError, MarginfoldWarning
+from marginfold.progress import report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,13 +126,15 @@ def fit_table(
         )
 
     splits = _splits(labels) if hasattr(estimator, "predict") else []
-    with warnings.catch_warnings(record=True) as caught:
+    n_fits, wrong = 1 + len(splits), 0
+    with watched(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        steps = progress("fitting", [None, *splits])
-        next(steps)
+        report("fits", 0, n_fits)
         model = fit(slice(None))
         notes = [*columns.notes, *_said(caught)]
-        wrong = sum(_count_errors(fit(train), frame, labels, test) for train, test in steps)
+        for done, (train, test) in enumerate(splits, start=1):
+            report("fits", done, n_fits)
+            wrong += _count_errors(fit(train), frame, labels, test)
     if not splits:
         return Fitted(model, components=_components(model), notes=notes)
     return Fitted(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -56,18 +55,6 @@ def one_line(text: str) -> str:
 def show_words(text: str, *, indent: str = "") -> None:
     """Print a sentence in lines that fit a terminal, all but the first indented."""
     typer.echo(textwrap.fill(text, LINE, subsequent_indent=indent))
-
-
-def progress(label: str, items: Sequence[Any]) -> Iterator[Any]:
-    """Give the items one by one; a terminal shows a bar that is gone afterwards."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        yield from bar.track(items, description=label)
 
 
 def _plain(value: Any) -> Any:

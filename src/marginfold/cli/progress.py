@@ -1,4 +1,4 @@
-"""A bar for tasks on a terminal; nothing elsewhere."""
+"""Bars for tasks and for the stages of a fit on a terminal; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -34,6 +34,38 @@ def follow(label: str) -> Iterator[Follow | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    with _bars() as bars:
+        shown = bars.add_task(label, total=None)
+
+        def move(outcome: Any, done: int, total: int) -> None:
+            words = label if outcome is None else str(outcome.task)
+            bars.update(shown, description=words, completed=done, total=total)
+
+        yield move
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """Show a bar for each stage of the work inside on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from marginfold.progress import watch
+
+    with _bars() as bars:
+        shown: dict[str, Any] = {}
+
+        def move(event: Any) -> None:
+            if event.stage not in shown:
+                shown[event.stage] = bars.add_task(event.stage)
+            bars.update(shown[event.stage], completed=event.done, total=event.total)
+
+        with watch(move):
+            yield
+
+
+def _bars() -> Any:
+    """Return bars on standard error that are gone afterwards."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -48,11 +80,4 @@ def follow(label: str) -> Iterator[Follow | None]:
         TextColumn("{task.description}"),
         *(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task(label, total=None)
-
-        def move(outcome: Any, done: int, total: int) -> None:
-            words = label if outcome is None else str(outcome.task)
-            bar.update(shown, description=words, completed=done, total=total)
-
-        yield move
+    return Progress(*columns, console=Console(stderr=True), transient=True)
