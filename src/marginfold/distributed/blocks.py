@@ -127,7 +127,7 @@ def current_client() -> Any:
     if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
         return None  # the user asked for another scheduler
     try:
-        client = distributed.default_client()
+        client = distributed.Client.current()
     except ValueError:
         return None
     if client.asynchronous:

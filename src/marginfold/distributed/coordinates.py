@@ -19,6 +19,7 @@ from marginfold.geometry.metric import Metric, rank_of
 from marginfold.geometry.moments import scatter, spread
 from marginfold.labels import UNLABELLED
 from marginfold.rows import Array
+from marginfold.solvers import BlockRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +77,9 @@ class RemoteCoordinates:
         )
         return graph_form(rule, blocks, points, np.full(len(weights), code), weights).scatter
 
-    def solver_rows(self, metric: Metric) -> Any:
+    def solver_rows(self, metric: Metric) -> BlockRows:
         """Return the labelled rows in the eigenvectors of the metric."""
-        raise NotImplementedError
+        return BlockRows.of(self.blocks, metric.Q, int(np.max(np.asarray(self.codes))) + 1)
 
 
 def fitted_coordinates(

@@ -58,6 +58,13 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     Rows without a label act through the feature map and the graph only.
     """
     check_lazy_graphs(X, penalty.graph)
+    if is_lazy(X) and not isinstance(
+        resolve_solver(estimator.solver, estimator.tol), InteriorPoint
+    ):
+        raise InvalidParameterError(
+            f"{type(estimator).__name__}: solver={shown(estimator.solver)} needs all rows in the "
+            "memory of this process; use solver='interior_point' for a dask collection."
+        )
     read = read_labelled(estimator, X, y, sample_weight, estimator.unlabeled)
     balanced, factors = class_factors(estimator.class_weight, read.classes)
     c = coordinates(estimator.kernel, read.X, read.weights, read.codes)
