@@ -50,9 +50,9 @@ def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) ->
     >>> small = plan(LSVA(n_components=3), (5000, 20))
     >>> small.route, small.rank, small.fits
     ('primal', 20, True)
-    >>> large = plan(LSVA(kernel="rbf"), (3_000_000, 20))
+    >>> large = plan(LSVA(kernel="rbf"), (100_000, 20))
     >>> large.fits, large.instead
-    (False, 'LSVA(..., kernel=LowRankKernel("rbf", rank=500))')
+    (False, 'LSVA(..., kernel=LowRankKernel("rbf", rank=...))')
     """
     rows = _rows(X, sample_weight)
     n_classes, notes = _classes(estimator, y)
