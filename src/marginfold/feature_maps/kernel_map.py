@@ -13,7 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.feature_maps.fixed_point import as_points, fixed_points, require_preimages
 from marginfold.feature_maps.kernel_gradients import kernel_gradients, require_gradient
-from marginfold.feature_maps.kernel_values import GAMMA, TRANSLATION_FREE, KernelFunction
+from marginfold.feature_maps.kernel_values import (
+    GAMMA,
+    TRANSLATION_FREE,
+    KernelFunction,
+)
 from marginfold.parameters import Choice, Constraint, Count, Either, Flag, Number
 from marginfold.rows import Array, dense
 
@@ -50,6 +54,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     """
 
     kernel: Any
+    gamma: Any
     degree: int
     coef0: float
     center: bool

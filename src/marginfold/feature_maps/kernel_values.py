@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,12 +91,17 @@ def finite_peak(values: Array) -> float:
 
 def resolve_gamma(gamma: Any, kernel: Any, X: Any, weights: Array) -> float:
     """Return the coefficient that a number, "scale" or "auto" stands for."""
+    return known_gamma(gamma, kernel, X.shape[1], lambda: _variance(X, weights))
+
+
+def known_gamma(gamma: Any, kernel: Any, n_features: int, variance: Callable[[], float]) -> float:
+    """Return the coefficient for rows whose entries have a variance."""
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "scale" and kernel in GAMMA_KERNELS:
-        variance = _variance(X, weights)
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    return 1.0 / X.shape[1]
+        spread = variance()
+        return 1.0 / (n_features * spread) if spread > 0 else 1.0
+    return 1.0 / n_features
 
 
 def square_kernel(K: Any) -> Array:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import solve_triangular
 from sklearn.utils.validation import validate_data
 
 from marginfold.atomic import atomic_fit
-from marginfold.errors import MarginfoldWarning, warn
+from marginfold.blocks import RowBlocks
+from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
+from marginfold.feature_maps.block_factor import BlockFactor, RowMoments
 from marginfold.feature_maps.centred_kernel import RANK_RESOLUTION
+from marginfold.feature_maps.factor_rows import FactorRows, LocalFactor
 from marginfold.feature_maps.kernel_columns import GivenColumns, KernelColumns, RowColumns
 from marginfold.feature_maps.kernel_map import PARAMETERS, KernelMap
-from marginfold.feature_maps.kernel_values import check_kernel, resolve_gamma, square_kernel
-from marginfold.feature_maps.pivoted_cholesky import KernelFactor, pivoted_cholesky
+from marginfold.feature_maps.kernel_values import (
+    TRANSLATION_FREE,
+    check_kernel,
+    known_gamma,
+    resolve_gamma,
+    square_kernel,
+)
+from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
 from marginfold.parameters import Constraint, Count, Number, check_parameters
 from marginfold.rows import Array, column_signs, gram, row_blocks
 from marginfold.weights import check_weights
 
-SIGN_COLUMNS = 16
-"""Columns whose signs are fixed at a time, to keep the temporaries small."""
+FIRST_COLUMNS = 64
+"""Columns that there is space for at first when the rank is not given."""
 
 LOW_RANK_PARAMETERS: dict[str, Constraint] = {
     **PARAMETERS,
@@ -39,7 +49,8 @@ class LowRankKernel(KernelMap):
     small matrices only.  Out of sample ``F`` continues as ``f(x) = k(x, pivots) L^-T``, with L the
     Cholesky factor of the kernel among the pivots.  The coordinates are f, centred at its
     (weighted) mean over the training rows and rotated to principal axes: the scores of kernel PCA
-    of the approximate kernel, and of `ExactKernel` if nothing is lost.
+    of the approximate kernel, and those of `ExactKernel` if nothing is lost, up to signs: here the
+    largest score among the pivots is positive.
 
     Parameters
     ----------
@@ -143,23 +154,67 @@ class LowRankKernel(KernelMap):
         self.center = center
         self.random_state = random_state
 
+    def fit_blocks(self, blocks: RowBlocks) -> Self:
+        """Fit rows in blocks, wherever they are, as `fit` does with an array of these rows.
+
+        The rows are read again for each few dozen pivots: nothing of their number stays behind but
+        a few numbers for each of them during the fit.
+
+        Parameters
+        ----------
+        blocks : RowBlocks
+            Finite input rows with positive weights.
+        """
+        with atomic_fit(self):
+            self._check()
+            if self._precomputed:
+                raise InvalidInputError(
+                    "LowRankKernel('precomputed') needs the kernel matrix in the memory of this "
+                    "process; give rows of features and name their kernel, for example 'rbf'."
+                )
+            self.n_features_in_ = blocks.n_columns
+            moments = RowMoments.of(blocks)
+            self.gamma_ = known_gamma(
+                self.gamma, self.kernel, blocks.n_columns, lambda: moments.variance
+            )
+            self.origin_ = moments.mean if self.kernel in TRANSLATION_FREE else 0.0
+            weight = float(moments.weights.sum())
+            share = moments.weights / weight
+            factor = BlockFactor(blocks, self._function, self.origin_, weight)
+            pivots = self._choose(factor, share)
+            r = len(pivots.rows)
+            self.pivots_, self.training_rows_ = pivots.rows, factor.pivot_rows[:r]
+            mean = pivots.mean if self.center else np.zeros(r)
+            G = len(share) * factor.scatter(r, mean)
+            self._store(pivots, factor.triangle[:r, :r], G)
+        return self
+
     def _fit(self, X: Any, sample_weight: Any) -> Array | None:
         """Fit and return the coordinates of the rows, None if some of them have no weight."""
         with atomic_fit(self):
-            check_kernel(self)
-            check_parameters(self, LOW_RANK_PARAMETERS)
+            self._check()
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
             share = weights[kept] / weights.sum()
             self.gamma_ = resolve_gamma(self.gamma, self.kernel, X, weights)
             columns = self._columns(X, kept)
-            factor = self._factor(columns, share)
-            self.pivots_ = kept[factor.pivots]
+            first = FIRST_COLUMNS if self.rank is None else self._most(len(share))
+            factor = LocalFactor(columns, share, first, self._most(len(share)))
+            pivots = self._choose(factor, share)
+            self.pivots_ = kept[pivots.rows]
             rows = columns.X if isinstance(columns, RowColumns) else kept
-            self.training_rows_ = rows[factor.pivots]
-            scores = self._store(factor, share)
-        return scores if len(scores) == X.shape[0] else None
+            self.training_rows_ = rows[pivots.rows]
+            Z = factor.first_columns(len(pivots.rows))
+            L = np.tril(Z[pivots.rows])
+            if self.center:
+                Z -= pivots.mean
+            axes = self._store(pivots, L, gram(Z, len(Z) * share))
+        return _rotated(Z, axes) if len(Z) == X.shape[0] else None
+
+    def _check(self) -> None:
+        check_kernel(self)
+        check_parameters(self, LOW_RANK_PARAMETERS)
 
     def _columns(self, X: Any, kept: Array) -> KernelColumns:
         """Return the kernel of the rows that count."""
@@ -171,40 +226,45 @@ class LowRankKernel(KernelMap):
         self.origin_ = self._choose_origin(rows)
         return RowColumns(self._function, self._moved(rows))
 
-    def _factor(self, columns: KernelColumns, share: Array) -> KernelFactor:
-        """Return the factor of the given rank, or of the smallest one within the tolerance."""
-        wanted = self.max_rank if self.rank is None else self.rank
-        factor = pivoted_cholesky(
-            columns,
+    def _most(self, n: int) -> int:
+        """Return the largest number of pivots."""
+        return min(int(self.max_rank if self.rank is None else self.rank), n)
+
+    def _choose(self, factor: FactorRows, share: Array) -> Pivots:
+        """Return the pivots: the given number, or as few as the tolerance allows."""
+        pivots = choose_pivots(
+            factor,
             share,
-            rank=min(int(wanted), len(share)),
+            rank=self._most(len(share)),
             tol=float(self.tol) if self.rank is None else None,
             center=self.center,
             rng=np.random.default_rng(int(self.random_state)),
         )
-        if self.rank is None and factor.relative_error > self.tol:
+        if self.rank is None and pivots.relative_error > self.tol:
             warn(
                 f"LowRankKernel reached max_rank={self.max_rank} with a relative error of "
-                f"{factor.relative_error:.3g}, above tol={self.tol:g}. Raise max_rank, or give "
+                f"{pivots.relative_error:.3g}, above tol={self.tol:g}. Raise max_rank, or give "
                 "the rank if this error is small enough.",
                 MarginfoldWarning,
             )
-        return factor
+        return pivots
 
-    def _store(self, factor: KernelFactor, share: Array) -> Array:
-        """Store the map and return the coordinates of its rows, in the memory of the factor."""
-        L, mean = factor.triangle, factor.mean if self.center else np.zeros_like(factor.mean)
-        self.relative_error_, self.trace_ = factor.relative_error, factor.trace
+    def _store(self, pivots: Pivots, L: Array, G: Array) -> Array:
+        """Store the map and return the principal axes of F.
+
+        L is the Cholesky factor of the kernel among the pivots, which are its rows of F; G the
+        scatter of all rows of F.
+        """
+        mean = pivots.mean if self.center else np.zeros_like(pivots.mean)
+        self.relative_error_, self.trace_ = pivots.relative_error, pivots.trace
+        self.eigenvalues_, axes = _principal_axes(G, pivots.rounding)
+        if len(L):
+            axes *= np.where(column_signs((L - mean) @ axes) < 0, -1.0, 1.0)
         self.column_means_ = L @ mean
-        self.share_ = scipy.linalg.solve_triangular(L, mean, trans="T", lower=True)
-        Z = factor.F
-        Z -= mean
-        self.eigenvalues_, axes = _principal_axes(gram(Z, len(Z) * share), factor.rounding)
-        Z = _rotated(Z, axes)
-        signs = _signs(Z)
-        Z *= signs
-        self.dual_basis_ = scipy.linalg.solve_triangular(L, axes * signs, trans="T", lower=True)
-        return Z
+        self.share_, self.dual_basis_ = (
+            solve_triangular(L, right, trans="T", lower=True) for right in (mean, axes)
+        )
+        return axes
 
 
 def _principal_axes(G: Array, rounding: float) -> tuple[Array, Array]:
@@ -221,9 +281,3 @@ def _rotated(Z: Array, axes: Array) -> Array:
     for block in row_blocks(*Z.shape):
         Z[block, :k] = Z[block] @ axes
     return Z if k == Z.shape[1] else np.ascontiguousarray(Z[:, :k])
-
-
-def _signs(Z: Array) -> Array:
-    starts = range(0, Z.shape[1], SIGN_COLUMNS)
-    parts = [column_signs(Z[:, start : start + SIGN_COLUMNS]) for start in starts]
-    return np.concatenate([np.zeros(0), *parts])

@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from marginfold.errors import InvalidInputError
-from marginfold.feature_maps.kernel_columns import KernelColumns
+from marginfold.feature_maps.factor_rows import FactorRows
 from marginfold.feature_maps.kernel_values import finite_peak
-from marginfold.memory import require_memory
 from marginfold.progress import report
-from marginfold.rows import Array, row_blocks
+from marginfold.rows import Array
 
 PROPOSALS = 128
 """Pivots that are proposed at a time; those that have become redundant are rejected."""
@@ -29,62 +27,47 @@ RESOLUTION = 1e-13
 INDEFINITE = 1e-6
 """A residual below minus this share of the largest diagonal entry: the kernel is indefinite."""
 
-FIRST_COLUMNS = 64
-"""Columns that there is space for at first when the rank is not given."""
-
 
 @dataclass(frozen=True)
-class KernelFactor:
-    """``F F'`` approximates the kernel, and is equal to it in the rows and columns of the pivots.
+class Pivots:
+    """The rows that a factor F of the kernel K is made of, and what it leaves.
 
     Attributes
     ----------
-    F : array of shape (n, r)
-    pivots : array of shape (r,)
-        Different rows.
+    rows : array of shape (r,)
+        Different rows: ``F F'`` is equal to K in their rows and columns.
     mean : array of shape (r,)
         Weighted mean of the rows of F.
     residual : float
         Trace of ``K - F F'``; with weights, n times the weighted mean of its diagonal.
     trace : float
         The same of K; with centring, less ``n |mean|^2``.
-    peak : float
-        The largest diagonal entry of K.
+    rounding : float
+        The size of eigenvalues of F'F that are only rounding errors of the kernel.
     """
 
-    F: Array
-    pivots: Array
+    rows: Array
     mean: Array
     residual: float
     trace: float
-    peak: float
+    rounding: float
 
     @property
     def relative_error(self) -> float:
         """The residual as a share of the trace."""
         return self.residual / self.trace if self.residual > 0.0 else 0.0
 
-    @property
-    def rounding(self) -> float:
-        """The size of eigenvalues of F'F that are only rounding errors of the kernel."""
-        return len(self.F) * float(np.finfo(float).eps) * self.peak
 
-    @property
-    def triangle(self) -> Array:
-        """The Cholesky factor of the kernel among the pivots, lower triangular."""
-        return np.asarray(np.tril(self.F[self.pivots]))
-
-
-def pivoted_cholesky(
-    kernel: KernelColumns,
+def choose_pivots(
+    factor: FactorRows,
     share: Array,
     *,
     rank: int,
     tol: float | None,
     center: bool,
     rng: np.random.Generator,
-) -> KernelFactor:
-    """Return a factor of a positive semi-definite kernel matrix.
+) -> Pivots:
+    """Decompose a positive semi-definite kernel, and return the pivots.
 
     A row is the next pivot with a probability proportional to its weight times its residual, the
     diagonal entry of ``K - F F'``.  The draw depends on the rows, not on their places: with the
@@ -93,19 +76,20 @@ def pivoted_cholesky(
 
     Parameters
     ----------
-    kernel : KernelColumns
+    factor : FactorRows
+        Without columns; they are appended.  A few more than needed may be there in the end.
     share : array of shape (n,)
         Positive weights with sum 1.
     rank : int
-        Largest number of columns.  There are fewer if the residual vanishes.
+        Largest number of pivots.  There are fewer if the residual vanishes.
     tol : float or None
-        The first column after which the residual is at most this share of the trace is the last.
+        The first pivot after which the residual is at most this share of the trace is the last.
     center : bool
         Whether that is the trace of the centred kernel.
     rng : numpy Generator
     """
-    work = _Decomposition(kernel, share, rank, center, FIRST_COLUMNS if tol is not None else rank)
-    order = np.argsort(kernel.keys(share), kind="stable")
+    work = _Decomposition(factor, share, rank, center)
+    order = np.argsort(factor.keys(), kind="stable")
     report("kernel columns", 0, rank)
     while work.used < rank and work.left.any() and not work.within(tol).any():
         work.extend(order, rng)
@@ -114,47 +98,49 @@ def pivoted_cholesky(
 
 
 class _Decomposition:
-    """The columns so far, and what is left of the diagonal."""
+    """The pivots so far, and what is left of the diagonal."""
 
-    def __init__(
-        self, kernel: KernelColumns, share: Array, rank: int, center: bool, columns: int
-    ) -> None:
-        self.kernel, self.share, self.rank, self.center = kernel, share, rank, center
-        self.left = kernel.diagonal()
+    def __init__(self, factor: FactorRows, share: Array, rank: int, center: bool) -> None:
+        self.factor, self.share, self.rank, self.center = factor, share, rank, center
+        self.left = factor.diagonal()
         self.peak = finite_peak(self.left)
         self.trace = len(share) * float(share @ self.left)
-        self.F = self._space(min(columns, rank))
         self.pivots = np.zeros(0, dtype=int)
         self.means, self.squares = np.zeros(0), np.zeros(0)
         self._settle()
 
     @property
     def used(self) -> int:
-        """Number of columns so far."""
+        """Number of pivots so far."""
         return len(self.pivots)
 
     def extend(self, order: Array, rng: np.random.Generator) -> None:
-        """Append the columns of some more pivots."""
+        """Find some more pivots and append their columns."""
         proposals, chances = self._propose(order, rng)
         pivots, triangle = self._accept(proposals, chances)
-        if len(pivots):
-            self._append(pivots, triangle)
-        else:
+        if not len(pivots):
             self.left[proposals] = 0.0  # nothing but rounding errors
+            return
+        new = self.factor.append(pivots, triangle)
+        self.left -= new.row_squares
+        self.means = np.append(self.means, new.means)
+        self.squares = np.append(self.squares, new.squares)
+        self.pivots = np.append(self.pivots, pivots)
+        self._settle()
 
     def within(self, tol: float | None) -> Array:
-        """Return, for the first 0, 1, ... columns, whether the error is within the tolerance."""
+        """Return, for the first 0, 1, ... pivots, whether the error is within the tolerance."""
         if tol is None:
             return np.zeros(0, dtype=bool)
         return np.asarray(self._residuals() <= tol * self._traces())
 
-    def result(self, tol: float | None) -> KernelFactor:
-        """Return the factor, without columns that the tolerance does not need."""
+    def result(self, tol: float | None) -> Pivots:
+        """Return the pivots, without those that the tolerance does not need."""
         enough = np.flatnonzero(self.within(tol))
         r = int(enough[0]) if len(enough) else self.used
-        F = self.F if r == self.F.shape[1] else np.ascontiguousarray(self.F[:, :r])
         residual, trace = float(self._residuals()[r]), float(self._traces()[r])
-        return KernelFactor(F, self.pivots[:r], self.means[:r], residual, trace, self.peak)
+        rounding = len(self.share) * float(np.finfo(float).eps) * self.peak
+        return Pivots(self.pivots[:r], self.means[:r], residual, trace, rounding)
 
     def _propose(self, order: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return rows drawn by their residuals, with repetition, and uniform numbers for them."""
@@ -169,8 +155,7 @@ class _Decomposition:
         A proposal was drawn by the residuals at the start of the block; it stays with the share of
         its residual that the pivots before it have left.
         """
-        known = self.F[proposals, : self.used]
-        rest = self.kernel.columns(proposals, proposals) - known @ known.T
+        rest = self.factor.residual_among(proposals)
         needed = np.maximum(chances * self.left[proposals], RESOLUTION * self.peak)
         triangle = np.zeros_like(rest)
         kept: list[int] = []
@@ -181,37 +166,6 @@ class _Decomposition:
                 triangle[:, len(kept)] = column
                 kept.append(i)
         return proposals[kept], np.tril(triangle[kept, : len(kept)])
-
-    def _append(self, pivots: Array, triangle: Array) -> None:
-        columns = slice(self.used, self.used + len(pivots))
-        self._make_space(columns.stop)
-        known = self.F[pivots, : self.used]
-        means, squares = np.zeros((2, len(pivots)))
-        for block in row_blocks(*self.F.shape):
-            values = self.kernel.columns(block, pivots) - self.F[block, : self.used] @ known.T
-            new = solve_triangular(triangle, values.T, lower=True, check_finite=False).T
-            self.F[block, columns] = new
-            self.left[block] -= np.einsum("ij,ij->i", new, new)
-            means += self.share[block] @ new
-            squares += self.share[block] @ new**2
-        self.means, self.squares = np.append(self.means, means), np.append(self.squares, squares)
-        self.pivots = np.append(self.pivots, pivots)
-        self._settle()
-
-    def _make_space(self, columns: int) -> None:
-        if columns > self.F.shape[1]:
-            wider = self._space(min(self.rank, max(columns, 2 * self.F.shape[1])))
-            wider[:, : self.used] = self.F[:, : self.used]
-            self.F = wider
-
-    def _space(self, columns: int) -> Array:
-        n = len(self.share)
-        require_memory(
-            8.0 * n * columns,
-            f"A kernel of {n} rows and rank {columns}",
-            "a smaller rank, LowRankKernel(..., rank=100), or a larger tol.",
-        )
-        return np.empty((n, columns))
 
     def _settle(self) -> None:
         """Set residuals that are rounding errors to zero, and refuse an indefinite kernel."""
