@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from marginfold.estimators.margin_map import MarginMap
     from marginfold.estimators.mmda import MMDA
     from marginfold.estimators.mrgepsvm import MRGEPSVC
+    from marginfold.estimators.paths import path
+    from marginfold.estimators.subspace_search import SubspaceSearchCV
     from marginfold.estimators.svm_pca import SVMPCA
     from marginfold.estimators.twinsvm import TwinSVC
     from marginfold.estimators.wsvda import WSVDA
-    from marginfold.feature_maps import ExactKernel, Linear
+    from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel
     from marginfold.graphs import (
+        AnchorGraph,
         BetweenClassGraph,
         NeighborGraph,
         PermutedGraph,
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
         WithinClassGraph,
     )
     from marginfold.models import load_model, save_model
+    from marginfold.planner import plan
+    from marginfold.progress import watch
     from marginfold.protocols.permutation import graph_permutation_test
     from marginfold.solvers import InteriorPoint, LibSVM
 
@@ -47,6 +52,7 @@ __all__ = [
     "NPE",
     "SVMPCA",
     "WSVDA",
+    "AnchorGraph",
     "BetweenClassGraph",
     "ExactKernel",
     "GraphEmbedding",
@@ -56,18 +62,23 @@ __all__ = [
     "LibSVM",
     "Linear",
     "LocallyLinearEmbedding",
+    "LowRankKernel",
     "MarginMap",
     "NeighborGraph",
     "PermutedGraph",
     "PrecomputedGraph",
     "ReconstructionGraph",
+    "SubspaceSearchCV",
     "TotalGraph",
     "TwinSVC",
     "WithinClassGraph",
     "__version__",
     "graph_permutation_test",
     "load_model",
+    "path",
+    "plan",
     "save_model",
+    "watch",
 ]
 
 _HOME = {
@@ -82,6 +93,7 @@ _HOME = {
     "NPE": "estimators.lpp",
     "SVMPCA": "estimators.svm_pca",
     "WSVDA": "estimators.wsvda",
+    "AnchorGraph": "graphs",
     "BetweenClassGraph": "graphs",
     "ExactKernel": "feature_maps",
     "GraphEmbedding": "estimators.graph_embedding",
@@ -91,17 +103,22 @@ _HOME = {
     "LibSVM": "solvers",
     "Linear": "feature_maps",
     "LocallyLinearEmbedding": "estimators.locally_linear",
+    "LowRankKernel": "feature_maps",
     "MarginMap": "estimators.margin_map",
     "NeighborGraph": "graphs",
     "PermutedGraph": "graphs",
     "PrecomputedGraph": "graphs",
     "ReconstructionGraph": "graphs",
+    "SubspaceSearchCV": "estimators.subspace_search",
     "TotalGraph": "graphs",
     "TwinSVC": "estimators.twinsvm",
     "WithinClassGraph": "graphs",
     "graph_permutation_test": "protocols.permutation",
     "load_model": "models",
+    "path": "estimators.paths",
+    "plan": "planner",
     "save_model": "models",
+    "watch": "progress",
 }
 """The module of each public name: it is imported when the name is first used, so that the command
 line answers without waiting for scikit-learn."""
@@ -109,7 +126,7 @@ line answers without waiting for scikit-learn."""
 
 _MODULES = (
     *("datasets", "errors", "estimators", "feature_maps", "graphs", "models"),
-    *("plotting", "protocols", "reports", "solvers", "tables"),
+    *("planner", "plotting", "protocols", "reports", "solvers", "tables", "workers"),
 )
 """Modules that `import marginfold` gives as attributes."""
 
