@@ -157,6 +157,15 @@ def test_faiss_finds_the_neighbors(faiss, d):
     assert_array_equal(again.indices, found.indices)
 
 
+def test_faiss_looks_further_where_there_is_no_structure(faiss, monkeypatch):
+    rows = rng.standard_normal((4000, 60))
+    chosen = find_neighbors(rows, 10, "faiss").recall
+    monkeypatch.setattr("marginfold.graphs.faiss_search.SEARCH_DEPTHS", (30,))
+    with pytest.warns(MarginfoldWarning, match="of the true ones"):
+        shallow = find_neighbors(rows, 10, "faiss").recall
+    assert shallow < 0.95 < chosen
+
+
 def test_faiss_survives_offsets_and_units(faiss):
     rows = rng.integers(0, 1000, (500, 20)) / 1024.0  # exact also after the shift
     found = find_neighbors(rows, 5, "faiss")
@@ -224,7 +233,8 @@ def test_steps_are_reported_and_can_be_cancelled(search, monkeypatch):
     if search == "faiss":
         pytest.importorskip("faiss", reason='needs pip install "marginfold[faiss]"')
     expected = NeighborGraph(search=search).build(X)
-    monkeypatch.setattr("marginfold.graphs.search.PAIRS_PER_STEP", 50 * 180)
+    if search == "exact":
+        monkeypatch.setattr("marginfold.graphs.search.PAIRS_PER_STEP", 50 * 180)
     monkeypatch.setattr("marginfold.graphs.faiss_search.ROWS_PER_STEP", 50)
     events = []
     with watch(events.append):

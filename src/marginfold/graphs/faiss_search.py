@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from marginfold.errors import GraphError
 from marginfold.extras import require
 from marginfold.graphs.laplacian import FloatArray, IntArray
-from marginfold.graphs.search import watched
+from marginfold.graphs.search import (
+    SPARE_CANDIDATES,
+    nearest,
+    pair_distances,
+    share_found,
+    watched,
+)
 
 LINKS = 16
 """Links of a point in the index."""
@@ -21,8 +27,14 @@ LINKS = 16
 BUILD_DEPTH = 80
 """Candidates looked at when a point is added to the index."""
 
-SEARCH_DEPTH = 64
-"""Candidates looked at in a search, or twice the neighbors if these are more."""
+SEARCH_DEPTHS = (64, 128, 256, 512)
+"""Candidates looked at in a search: the first number that finds enough neighbors of a sample."""
+
+ENOUGH = 0.98
+"""Share of the true neighbors of the sample that is enough."""
+
+SAMPLE_ROWS = 100
+"""Points whose neighbors are searched exactly to choose the depth."""
 
 ROWS_PER_STEP = 10_000
 """Points between two reports of progress; up to so many are searched on one thread."""
@@ -33,7 +45,8 @@ def faiss_pairs(points: Any, count: int) -> tuple[IntArray, IntArray]:
 
     faiss works in single precision: the points are centred and scaled first, so that neither an
     offset nor the unit costs digits.  The index is built on one thread, or the result would
-    change from run to run.
+    change from run to run.  Points without structure need a deeper search than others, so the
+    depth is chosen on a sample.
     """
     if sp.issparse(points):
         raise GraphError(
@@ -47,18 +60,33 @@ def faiss_pairs(points: Any, count: int) -> tuple[IntArray, IntArray]:
     n, d = X.shape
     index = faiss.IndexHNSWFlat(d, LINKS)
     index.hnsw.efConstruction = BUILD_DEPTH
-    index.hnsw.efSearch = max(SEARCH_DEPTH, 2 * count)
     found = np.empty((n, count), dtype=np.intp)
     steps = [slice(start, start + ROWS_PER_STEP) for start in range(0, n, ROWS_PER_STEP)]
     with _one_thread(faiss):
         for part in watched(steps, n, "neighbor index"):
             index.add(X[part])
+        _choose_depth(index, points, X, count)
     with _one_thread(faiss) if len(steps) == 1 else nullcontext():
         for part in watched(steps, n, "neighbors"):
             found[part] = index.search(X[part], count)[1]
     i = np.repeat(np.arange(n), count)
     known = found.ravel() >= 0  # -1: nothing more was found
     return i[known], found.ravel()[known]
+
+
+def _choose_depth(index: Any, points: FloatArray, X: NDArray[np.float32], count: int) -> None:
+    """Let the index look as far as it must to find the neighbors of a sample of points."""
+    n, k = len(X), count - 1 - SPARE_CANDIDATES
+    rows = np.unique(((np.arange(SAMPLE_ROWS) + 0.5) * n / SAMPLE_ROWS).astype(np.intp))
+    _, exact = nearest(points, k, rows)
+    i = np.repeat(rows, count)
+    for depth in SEARCH_DEPTHS:
+        index.hnsw.efSearch = max(depth, 2 * count)
+        j = index.search(X[rows], count)[1].ravel()
+        squared = np.where((j < 0) | (j == i), np.inf, pair_distances(points, points, i, j))
+        found = np.sort(squared.reshape(-1, count), axis=1)[:, :k]
+        if share_found(found, exact) >= ENOUGH:
+            break
 
 
 def _single_precision(points: FloatArray) -> NDArray[np.float32]:

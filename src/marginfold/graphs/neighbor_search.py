@@ -23,6 +23,7 @@ from marginfold.graphs.search import (
     TREE_MAX_COLUMNS,
     nearest,
     pair_distances,
+    share_found,
 )
 from marginfold.parameters import shown
 
@@ -37,9 +38,6 @@ RECALL_ROWS = 200
 
 LOWEST_RECALL = 0.95
 """Warn when a smaller share of the true neighbors was found."""
-
-TIE = 1e-12
-"""Squared distances that differ by less, relatively, are equal."""
 
 SHORT_SHARE = 0.5
 """A transformer that finds too few neighbors for more than this share of the points is refused."""
@@ -179,8 +177,7 @@ def _nearest_of_pairs(points: Any, i: IntArray, j: IntArray, k: int) -> tuple[In
 
 
 def _recall(points: Any, squared: FloatArray) -> float:
-    """Share of the neighbors of a sample of points that are true ones; ties count as true."""
+    """Share of the neighbors of a sample of points that are true ones."""
     n, k = squared.shape
     rows = np.unique(np.linspace(0, n - 1, RECALL_ROWS).astype(np.intp))
-    _, exact = nearest(points, k, rows)
-    return float(np.mean(squared[rows] <= exact[:, -1:] * (1.0 + TIE)))
+    return share_found(squared[rows], nearest(points, k, rows)[1])

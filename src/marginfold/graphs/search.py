@@ -21,6 +21,9 @@ TREE_MAX_COLUMNS = 8
 SPARE_CANDIDATES = 4
 """Neighbors searched beyond k, so that exact distances decide among the last ones."""
 
+TIE = 1e-12
+"""Squared distances that differ by less, relatively, are equal."""
+
 CHUNK_ENTRIES = 2**21
 """Numbers held at once while distances are computed in chunks (16 MB)."""
 
@@ -106,6 +109,11 @@ def pair_distances(points: Any, X: Any, i: IntArray, j: IntArray) -> FloatArray:
         else:
             squared[part] = np.einsum("ij,ij->i", difference, difference)
     return squared
+
+
+def share_found(squared: FloatArray, exact: FloatArray) -> float:
+    """Share of found neighbors that are as near as the last true one, from squared distances."""
+    return float(np.mean(squared <= exact[:, -1:] * (1.0 + TIE)))
 
 
 def chunks(n: int, entries: int, size: int | None = None) -> Iterator[slice]:
