@@ -41,7 +41,7 @@ def local_cluster(n_workers: int = 2, threads_per_worker: int = 1) -> Iterator[A
 
     settings = {
         "distributed.scheduler.allowed-failures": ALLOWED_FAILURES,
-        "distributed.deploy.lost-worker-timeout": "10 min",  # else a second death ends its nanny
+        "distributed.deploy.lost-worker-timeout": "10 minutes",  # else a second death ends its nanny
         "distributed.worker.memory.terminate": False,
         "distributed.worker.profile.enabled": False,
         "distributed.comm.timeouts.connect": "30s",

@@ -138,8 +138,8 @@ class _Sweep:
         running: dict[str, tuple[int, Any]] = {}
         finished = SimpleQueue[Any]()
         with self._explained():
+            shared = self._submit(Shared, self._content, name=f"{self._name}-function")
             try:
-                shared = self._submit(Shared, self._content, name=f"{self._name}-function")
                 while waiting or running:
                     for _ in range(min(len(waiting), self._room() - len(running))):
                         position = waiting.popleft()
@@ -153,7 +153,7 @@ class _Sweep:
                     self._n_done += 1
                     yield position, found
             finally:
-                self._forget([future for _, future in running.values()])
+                self._forget([shared, *(future for _, future in running.values())])
 
     def _submit(self, work: Callable[..., Any], *args: Any, name: str) -> Any:
         with _quiet():
@@ -183,7 +183,7 @@ class _Sweep:
 
     def _forget(self, futures: list[Any]) -> None:
         """Take back the calls that nobody waits for any more, if the cluster still listens."""
-        if futures and self._link.status == "running":
+        if self._link.status == "running":
             with suppress(Exception):
                 self._link.cancel(futures)
 
@@ -219,6 +219,8 @@ def _result(future: Any) -> Any:
             f"The workers of the cluster cannot import what the calls need ({error}); install "
             f"marginfold {__version__} and the packages it uses on all of them."
         ) from error
+    finally:
+        future.release()  # an error and its traceback would hold it
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -19,6 +19,9 @@ from marginfold.workers.travel import Shared, answer, pack
 WAITING_PER_PROCESS = 2
 """Calls handed to the pool ahead of time, per process: a stop does not wait for more."""
 
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""Variables that limit libraries which a call loads while it runs; those there are limited too."""
+
 
 def in_processes(
     function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int, attempts: int
@@ -108,6 +111,7 @@ def _begin(content: bytes, begun: Any) -> None:
     """Take the function, leave Ctrl-C to the parent, and end when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     _RECEIVED.append(Shared(content))
     begun.value = 1
 
