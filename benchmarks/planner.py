@@ -50,7 +50,6 @@ QUICK = [
 CASES = [
     *QUICK,
     Case("WSVDA(5)", 200_000, 20),
-    Case("MMDA(5)", 1_000_000, 20),
     Case("LSVA(5, graph='within')", 100_000, 50),
     Case("LSVA(5)", 40_000, 20),
     Case("LSVA(5)", 40_000, 5),
@@ -76,6 +75,7 @@ CASES = [
     Case("MarginMap()", 1500, 20),
     Case("MarginMap()", 10_000, 20),
     Case("LSVA(5, graph='within')", 20_000, 300, 3, 0.02),
+    Case("MMDA(5)", 1_000_000, 20),
 ]
 """All cases: about five minutes."""
 

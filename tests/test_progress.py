@@ -134,7 +134,7 @@ def test_a_watched_fit_is_the_same_fit_and_counts_its_components(cls):
     assert counted == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
-@pytest.mark.parametrize("found", [1, 2, 4])
+@pytest.mark.parametrize("found", [1, 4])
 @pytest.mark.parametrize("tasks", ["one_vs_rest", "greedy", "splits"])
 @pytest.mark.parametrize("cls", SUBSPACES)
 def test_a_cancelled_fit_keeps_the_first_components_of_a_full_one(cls, tasks, found):
@@ -193,28 +193,25 @@ rng = np.random.default_rng(0)
 X, y = rng.normal(size=(60, 4)), np.arange(60) % 2
 model = MMDA().fit(X, y)
 before = dict(vars(model))
+for done in (0, 2):
+    def interrupt(event):
+        if event.done == done:
+            os.kill(os.getpid(), signal.SIGINT)
 
-
-def interrupt(event):
-    if event.done == {done}:
-        os.kill(os.getpid(), signal.SIGINT)
-
-
-try:
-    with watch(interrupt):
-        model.set_params(n_components=4).fit(rng.normal(size=(200, 6)), np.arange(200) % 3)
-except KeyboardInterrupt:
-    same = all(vars(model)[name] is value for name, value in before.items() if name.endswith("_"))
-    sys.exit(0 if same and model.transform(X).shape == (60, 2) else 1)
-sys.exit(2)
+    try:
+        with watch(interrupt):
+            model.set_params(n_components=4).fit(rng.normal(size=(200, 6)), np.arange(200) % 3)
+    except KeyboardInterrupt:
+        assert all(vars(model)[name] is value for name, value in before.items() if name[-1] == "_")
+        assert model.transform(X).shape == (60, 2)
+    else:
+        sys.exit("not interrupted")
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT between processes")
-@pytest.mark.parametrize("done", [0, 2])
-def test_an_interrupt_in_mid_fit_leaves_the_estimator_as_it_was(done):
-    code = INTERRUPTED.replace("{done}", str(done))
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+def test_an_interrupt_in_mid_fit_leaves_the_estimator_as_it_was():
+    finished = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from marginfold.estimators.workload import Workload, neighbors_of
+from marginfold.estimators.workload import Workload, anchors_of, neighbors_of
 
 FLOAT = 8.0
 """Bytes of a number."""
@@ -31,13 +31,13 @@ WIDE_COPIES = 6.0
 MAP_COPIES = 2.0
 """Arrays of rows x rank alive at once while a transformer maps the rows, without its result."""
 
-SEARCH_COPIES = 4.0
+SEARCH_COPIES = 5.0
 """Copies of the rows that a search for neighbors holds: merged, centred, sorted."""
 
-SEARCH_CHUNK = 3 * 2.0**24
+SEARCH_CHUNK = 1.2 * 2.0**24
 """Largest chunk of differences between neighbors."""
 
-EDGE_ARRAYS = 20.0
+EDGE_ARRAYS = 6.0
 """Numbers held for each edge of a neighbor graph while it is built."""
 
 STATE_ARRAYS, BATCH_BYTES = 25.0, 2.0**27
@@ -112,10 +112,10 @@ def _graph(work: Workload, rule: Any) -> Need:
     if k == 0:
         return Need("graph", tall, 0.0)
     stored = max(1.0, work.rows.n_columns * work.rows.density)
-    points = FLOAT * n * stored
-    chunk = min(SEARCH_CHUNK, 3.0 * points * (k + 5))
-    edges = FLOAT * n * k
-    search = SEARCH_COPIES * points + chunk + EDGE_ARRAYS * edges
+    points, edges = FLOAT * n * stored, FLOAT * n * k
+    chunk = min(SEARCH_CHUNK, points * (k + 5))
+    copies = 1.0 if anchors_of(rule, n) else SEARCH_COPIES
+    search = copies * points + chunk + EDGE_ARRAYS * edges
     return Need("graph", max(search, 2.0 * tall + 4.0 * edges), 4.0 * edges)
 
 

@@ -13,6 +13,7 @@ from marginfold.estimators.lazy_input import is_lazy
 from marginfold.feature_maps import ExactKernel, Linear
 from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.graphs import SHORTHANDS
+from marginfold.graphs.anchor_graph import MOST_ANCHORS, ROWS_PER_ANCHOR, AnchorGraph
 
 N_CLASSES = 2
 """Classes that are assumed where labels are not given."""
@@ -210,6 +211,14 @@ def output_columns(transformer: Any, n_columns: int) -> int:
         if isinstance(count, int):
             return count
     return n_columns
+
+
+def anchors_of(rule: Any, n_rows: int) -> int:
+    """Return the anchors of a graph through anchors, 0 for other graphs."""
+    if not isinstance(rule, AnchorGraph):
+        return 0
+    automatic = min(MOST_ANCHORS, max(1, n_rows // ROWS_PER_ANCHOR))
+    return rule.n_anchors if isinstance(rule.n_anchors, int) else automatic
 
 
 def neighbors_of(rule: Any) -> int:

@@ -6,9 +6,12 @@ whole fits; `slowness` carries them over to other machines.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
-from marginfold.estimators.workload import Workload, neighbors_of
+from marginfold.estimators.workload import Workload, anchors_of, neighbors_of
+from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS
+from marginfold.graphs.search import TREE_MAX_COLUMNS
 
 PRODUCT = 1 / 3e10
 """Seconds of a floating-point operation in a matrix product."""
@@ -40,8 +43,11 @@ LANCZOS_COLUMNS = 15.0
 PAIR = 1 / 2.5e8
 """Seconds of a pair of rows in an exact search for neighbors, besides the inner product."""
 
-TREE_COLUMNS, TREE_NODE = 8, 6e-5
-"""Columns up to which a tree is searched, and the seconds of a row there."""
+TREE_NODE, FAISS_NODE = 6e-5, 2e-4
+"""Seconds of a row in a search in a tree, and in an approximate one."""
+
+ANCHOR_PASSES = 6.0
+"""How often rows are compared with anchors, to choose and to use them."""
 
 EDGE = 4e-6
 """Seconds of an edge, from the search to the Laplacian."""
@@ -89,9 +95,20 @@ def _graph(work: Workload, rule: Any) -> float:
     if k == 0:
         return scatter
     d = max(1.0, work.rows.n_columns * work.rows.density)
-    tree = work.rows.n_columns <= TREE_COLUMNS
-    search = TREE_NODE * n if tree else (PAIR + 2 * PRODUCT * d) * n * n
-    return scatter + search + (EDGE + 4 * PASS * d) * n * k
+    return scatter + _search(work, rule, d) + (EDGE + 4 * PASS * d) * n * k
+
+
+def _search(work: Workload, rule: Any, d: float) -> float:
+    """Return the time to find the neighbors: in a tree, approximately, or among all pairs."""
+    n = work.rows.n_rows
+    anchors = anchors_of(rule, n)
+    if anchors:
+        return ANCHOR_PASSES * (PAIR + 2 * PRODUCT * d) * n * anchors
+    if work.rows.n_columns <= TREE_MAX_COLUMNS:
+        return TREE_NODE * n
+    if n > EXACT_MAX_ROWS and not work.rows.is_sparse and find_spec("faiss") is not None:
+        return FAISS_NODE * n
+    return (PAIR + 2 * PRODUCT * d) * n * n
 
 
 def _solver(work: Workload) -> float:
