@@ -67,9 +67,9 @@ class DaskBlocks:
         """Return ``work(block, *args)`` for every block, in the order of the rows."""
         return computed(tasks(self.parts, work, *args), stage=shown_name(work))
 
-    def map_with(self, others: DaskBlocks, work: Callable[..., T], *args: Any) -> list[T]:
-        """Return ``work(block, other, *args)`` for the blocks of two cut alike."""
-        both = [list(pair) for pair in zip(self.parts, others.parts, strict=True)]
+    def map_with(self, own: Sequence[Delayed], work: Callable[..., T], *args: Any) -> list[T]:
+        """Return ``work(block, own, *args)`` for every block and a result that belongs to it."""
+        both = [list(pair) for pair in zip(self.parts, own, strict=True)]
         return computed(tasks(both, partial(_on_pair, work), *args), stage=shown_name(work))
 
     def cut(self, values: Array) -> list[Array]:
@@ -149,7 +149,7 @@ def _applied(work: Callable[..., Any], args: tuple[Any, ...], part: Any) -> Any:
     return work(part, *args)
 
 
-def _on_pair(work: Callable[..., Any], pair: Sequence[Block], *args: Any) -> Any:
+def _on_pair(work: Callable[..., Any], pair: Sequence[Any], *args: Any) -> Any:
     return work(*pair, *args)
 
 

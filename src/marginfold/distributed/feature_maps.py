@@ -50,7 +50,7 @@ def check_feature_map(feature_map: Any) -> None:
             "one place; fit it on some of them first, kernel=FrozenEstimator(transformer.fit("
             "sample)) of sklearn.frozen, or scale the features with dask and use Nystroem(...)."
         )
-    if not isinstance(feature_map, Linear):
+    if not isinstance(feature_map, Linear) and not hasattr(feature_map, "fit_blocks"):
         exact = isinstance(feature_map, ExactKernel)
         what = f"kernel={shown(feature_map.kernel)}" if exact else shown(feature_map)
         raise InvalidInputError(
@@ -75,7 +75,10 @@ def fit_feature_map(feature_map: Any, rows: DaskBlocks, ranges: Array | None) ->
     check_feature_map(feature_map)
     if isinstance(feature_map, Linear):
         return _fit_linear(feature_map, rows, ranges)
-    return _fit_transformed(feature_map, rows)
+    if isinstance(feature_map, Transformed):
+        return _fit_transformed(feature_map, rows)
+    feature_map.fit_blocks(rows)
+    return len(feature_map.eigenvalues_)
 
 
 def _fit_linear(feature_map: Linear, rows: DaskBlocks, ranges: Array | None) -> int:

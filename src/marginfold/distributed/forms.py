@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginfold.blocks import Block, total
-from marginfold.distributed.blocks import DaskBlocks
+from marginfold.distributed.blocks import DaskBlocks, kept, tasks
 from marginfold.errors import GraphError
 from marginfold.estimators.coordinates import GraphForm
 from marginfold.geometry.moments import class_means, spread, within_scatter
@@ -88,15 +89,22 @@ def _anchor_scatter(
     rule: AnchorGraph, blocks: DaskBlocks, points: DaskBlocks, weights: Array
 ) -> Array:
     anchors = rule.choose(points, weights)
-    means = anchor_means(blocks.map_with(points, anchor_sums, anchors))
-    return total(blocks.map_with(points, anchor_scatter, anchors, means))
+    size = (8.0 + 4.0) * anchors.n_neighbors * blocks.n_rows
+    links = kept(tasks(points.parts, anchor_weights, anchors), size)
+    means = anchor_means(blocks.map_with(links, anchor_sums))
+    return total(blocks.map_with(links, anchor_scatter, means))
 
 
-def anchor_sums(block: Block, points: Block, anchors: Anchors) -> tuple[Array, Array]:
+def anchor_weights(points: Block, anchors: Anchors) -> sp.csr_array:
+    """Return the weights of the rows of a block on the anchors."""
+    return anchors.weights(points.Z)
+
+
+def anchor_sums(block: Block, S: sp.csr_array) -> tuple[Array, Array]:
     """Return what the rows of a block add to the sums of the anchors."""
-    return block_sums(anchors.weights(points.Z), block.Z, block.weights)
+    return block_sums(S, block.Z, block.weights)
 
 
-def anchor_scatter(block: Block, points: Block, anchors: Anchors, means: Array) -> Array:
+def anchor_scatter(block: Block, S: sp.csr_array, means: Array) -> Array:
     """Return what the rows of a block add to Z'LZ, given the means at all anchors."""
-    return block_scatter(anchors.weights(points.Z), block.Z, block.weights, means)
+    return block_scatter(S, block.Z, block.weights, means)
