@@ -1,0 +1,147 @@
+"""What a dask collection cannot be used for is refused in words, and never gathered in silence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+from marginfold import (
+    GESVC,
+    KDA,
+    LDA,
+    LPP,
+    LSVA,
+    MRGEPSVC,
+    NPE,
+    SVMPCA,
+    ExactKernel,
+    LaplacianEigenmaps,
+    LocallyLinearEmbedding,
+    MarginMap,
+    TwinSVC,
+)
+from marginfold.errors import GraphError, InvalidInputError
+from marginfold.graphs import NeighborGraph
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+
+REFUSED = [
+    (LSVA(), r"AnchorGraph\(\)"),
+    (GESVC(graph=0.5 * NeighborGraph()), r"AnchorGraph\(\)"),
+    (LPP(), r"AnchorGraph\(\)"),
+    (NPE(), r"AnchorGraph\(\)"),
+    (MRGEPSVC(), r"AnchorGraph\(\)"),
+    (KDA(), "LowRankKernel"),
+    (SVMPCA(kernel=ExactKernel("rbf", rank=5)), "LowRankKernel"),
+    (SVMPCA(kernel="precomputed"), "kernel='linear'"),
+    (LDA(kernel=StandardScaler()), "FrozenEstimator"),
+    (SVMPCA(solver="dual"), "primal"),
+    (LDA(reconstruct="linear"), "reconstruct=None"),
+    (LSVA(graph="within", solver="libsvm"), "interior_point"),
+    (LaplacianEigenmaps(), r"X\.compute\(\)"),
+    (LocallyLinearEmbedding(), r"X\.compute\(\)"),
+    (MarginMap(), r"X\.compute\(\)"),
+]
+
+
+def unreadable(n_rows=60, n_features=4):
+    """Return a dask array that fails as soon as a chunk of it is read."""
+
+    def fail(block):
+        raise AssertionError("a chunk was read")
+
+    rows = da.zeros((n_rows, n_features), chunks=(20, n_features))
+    return rows.map_blocks(fail, dtype=float, meta=np.zeros((0, 0)))
+
+
+@pytest.mark.parametrize(("model", "advice"), REFUSED, ids=lambda value: type(value).__name__)
+def test_what_needs_all_rows_is_refused_before_any_is_read(model, advice):
+    model = clone(model)
+    before = dict(vars(model))
+    with pytest.raises(InvalidInputError, match=advice):
+        model.fit(unreadable(), np.arange(60) % 2)
+    assert vars(model).keys() == before.keys()
+
+
+@pytest.mark.parametrize("method", ["inverse_transform", "denoise", "loadings"])
+def test_methods_without_a_lazy_route(method, data):
+    X, y = data
+    model = LDA().fit(X, y)
+    rows = model.transform(X) if method == "inverse_transform" else X
+    with pytest.raises(InvalidInputError, match=r"X\.compute\(\)"):
+        getattr(model, method)(da.from_array(rows, chunks=(100, rows.shape[1])))
+
+
+@pytest.mark.parametrize("model", [LaplacianEigenmaps(1), MarginMap()])
+def test_maps_without_a_lazy_route(model, data):
+    X, y = data
+    model.fit(X[::9], y[::9])
+    with pytest.raises(InvalidInputError, match="map_blocks"):
+        model.transform(da.from_array(X, chunks=(100, 6)))
+
+
+def with_entry(value):
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    rows[47, 2] = value
+    return da.from_array(rows, chunks=(20, 4))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [(np.nan, "NaN"), (np.inf, "infinity"), (-1e200, "overflow")]
+)
+def test_entries_that_no_method_can_use(value, message):
+    for weights in (None, np.where(np.arange(60) == 47, 0.0, 1.0)):
+        with pytest.raises(InvalidInputError, match=message):
+            LDA().fit(with_entry(value), np.arange(60) % 2, sample_weight=weights)
+
+
+def test_lengths_that_differ():
+    X = da.random.default_rng(0).normal(size=(60, 4), chunks=(20, 4))
+    with pytest.raises(InvalidInputError, match="60 rows and y has 59"):
+        LDA().fit(X, da.from_array(np.arange(59) % 2))
+    with pytest.raises(InvalidInputError, match="one weight per row"):
+        LDA().fit(X, np.arange(60) % 2, sample_weight=da.ones(61))
+
+
+def test_collections_that_are_no_rows():
+    frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), npartitions=1)
+    for wrong in (da.zeros(9), da.zeros((3, 3, 3)), frame["a"]):
+        with pytest.raises(InvalidInputError, match="rows and features"):
+            LDA().fit(wrong, [0, 1])
+    with pytest.raises(InvalidInputError, match="column 'b'"):
+        LDA().fit(frame, [0, 1])
+    with pytest.raises(InvalidInputError, match="columns"):
+        LDA().fit(da.zeros((5, 0)), np.arange(5) % 2)
+    words = da.from_array(np.array([["a"], ["b"]], dtype=object), chunks=1)
+    with pytest.raises(InvalidInputError, match="numbers"):
+        LDA().fit(words, [0, 1])
+
+
+def test_too_few_rows():
+    with pytest.raises(InvalidInputError, match="at least 2"):
+        SVMPCA().fit(da.zeros((1, 1)))
+    with pytest.raises(InvalidInputError, match=r"X\.compute\(\)"):
+        SVMPCA().fit(da.ones((3, 8)))
+    with pytest.raises(InvalidInputError, match="1 class"):
+        LDA().fit(da.random.default_rng(0).normal(size=(20, 2)), np.zeros(20))
+
+
+def test_labels_are_needed():
+    with pytest.raises(ValueError, match="requires y"):
+        LDA().fit(da.zeros((10, 2)), None)
+    with pytest.raises(ValueError, match="NaN"):
+        LDA().fit(da.ones((10, 2)), np.where(np.arange(10) % 2, 1.0, np.nan))
+
+
+def test_the_hinge_of_the_twin_planes():
+    with pytest.raises(InvalidInputError, match="least_squares"):
+        TwinSVC().fit(unreadable(), np.arange(60) % 2)
+
+
+def test_a_graph_error_is_a_graph_error():
+    with pytest.raises(GraphError):
+        LSVA().fit(unreadable(), np.arange(60) % 2)
