@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from marginfold.errors import (
 )
 from marginfold.workers import cluster as on_cluster
 from marginfold.workers import run_calls
-from marginfold.workers.travel import REMOTE, Shared
+from marginfold.workers.travel import REMOTE
 
 distributed = pytest.importorskip("distributed", reason="clusters need the extra dask")
 
@@ -181,14 +182,14 @@ def test_an_interrupt_takes_the_calls_back(client):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (3, r"is a distributed.Client or the address of a scheduler such as .* got int"),
+        (3, "such as 'tcp://host:8786'; got int"),
         ("tcp://127.0.0.1:1", "No scheduler answers at 'tcp://127.0.0.1:1'"),
         ("host", "No scheduler answers at 'host'"),
     ],
 )
 def test_what_is_no_cluster_is_refused(wrong, message, monkeypatch):
     monkeypatch.setattr(on_cluster, "CONNECT_SECONDS", 0.5)
-    with pytest.raises(InvalidParameterError, match=message):
+    with pytest.raises(InvalidParameterError, match=re.escape(message)):
         list(run_calls(f.square, range(3), client=wrong))
 
 
@@ -205,7 +206,7 @@ def test_a_client_that_cannot_wait_is_refused(client):
 def test_workers_without_the_package_are_told_of(client):
     client.run(hide_package)
     try:
-        with pytest.raises(ClusterError, match="install marginfold .* on all of them"):
+        with pytest.raises(ClusterError, match=r"install marginfold .* on all of them"):
             list(run_calls(f.square, range(3), client=client))
     finally:
         client.run(show_package)
@@ -230,7 +231,7 @@ def show_package() -> None:
 
 
 def test_another_version_on_the_workers_is_refused(client, monkeypatch):
-    monkeypatch.setattr(on_cluster, "Shared", partial(Shared, version="0.0.1"))
+    monkeypatch.setattr(on_cluster, "__version__", "0.0.1")
     with pytest.raises(ClusterError, match=r"the calls come from marginfold 0\.0\.1; install the"):
         list(run_calls(f.square, range(3), client=client))
 

@@ -1,7 +1,7 @@
 """Calls on a Dask cluster: few in flight, each by itself, made again where a worker dies.
 
-The function is one task of the cluster on which all calls depend.  It is kept by the scheduler, so
-that it can be read again when the worker that holds it is lost.
+The function is one task of the cluster on which all calls depend.  The scheduler keeps it, so that
+it is there again when the worker that holds it is lost.
 """
 
 from __future__ import annotations
@@ -134,18 +134,17 @@ class _Sweep:
 
     def calls(self, positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
         """Make some of the calls; one that the scheduler gives up comes as its KilledWorker."""
-        waiting = deque(positions)
+        waiting, work = deque(positions), _work_by_name()
         running: dict[str, tuple[int, Any]] = {}
         finished = SimpleQueue[Any]()
         with self._explained():
-            shared = self._submit(Shared, self._content, name=f"{self._name}-function")
+            shared = self._submit(bytes, self._content, name=f"{self._name}-function")
             try:
                 while waiting or running:
                     for _ in range(min(len(waiting), self._room() - len(running))):
                         position = waiting.popleft()
-                        future = self._submit(
-                            answer, shared, pack(self._items[position]), name=self._name
-                        )
+                        item = pack(self._items[position])
+                        future = self._submit(work, shared, __version__, item, name=self._name)
                         running[future.key] = position, future
                         future.add_done_callback(finished.put)
                     position, future = running.pop(self._next(finished).key)
@@ -204,6 +203,26 @@ class _Sweep:
                 f"The cluster was lost after {self._n_done} of {len(self._items)} calls ({why}). "
                 "What was returned is kept; start the rest again when the scheduler is back."
             ) from error
+
+
+def answer_sent(function: bytes, version: str, item: bytes) -> bytes:
+    """Make one call on a worker; the function is read anew, so that nothing stays behind."""
+    return answer(Shared(function, version), item)
+
+
+def _work_by_name() -> Callable[[bytes, str, bytes], bytes]:
+    """Return `answer_sent` in a form that reaches workers without this package.
+
+    A function inside a function is sent as code.  One that is sent by its name ends the workers on
+    which it cannot be imported.
+    """
+
+    def find_and_answer(function: bytes, version: str, item: bytes) -> bytes:
+        from marginfold.workers.cluster import answer_sent
+
+        return answer_sent(function, version, item)
+
+    return find_and_answer
 
 
 def _result(future: Any) -> Any:

@@ -22,7 +22,7 @@ REMOTE = "In the process of the call:"
 
 
 class Shared:
-    """The function of all calls: it travels once, and is read where it is first called.
+    """The function of all calls, read where it is first called.
 
     Parameters
     ----------
@@ -35,12 +35,6 @@ class Shared:
     def __init__(self, content: bytes, version: str = __version__) -> None:
         self.content = content
         self.version = version
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Shared, (self.content, self.version)
-
-    def __sizeof__(self) -> int:
-        return len(self.content)
 
     @cached_property
     def function(self) -> Callable[[Any], Any]:
