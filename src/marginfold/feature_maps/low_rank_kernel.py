@@ -120,7 +120,7 @@ class LowRankKernel(KernelMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from marginfold.feature_maps import LowRankKernel
+    >>> from marginfold import LowRankKernel
     >>> X = np.random.default_rng(0).normal(size=(2000, 2))
     >>> few = LowRankKernel("rbf", gamma=0.5, tol=0.01).fit(X)
     >>> bool(few.relative_error_ <= 0.01), len(few.pivots_) < 50
