@@ -32,7 +32,7 @@ def _if_best_has(step: str, method: str) -> Callable[[Method], Method]:
     return cast(Callable[[Method], Method], available_if(check))
 
 
-class BestPipeline(
+class BestPipeline(  # type: ignore[call-arg]
     MetaEstimatorMixin, TransformerMixin, BaseEstimator, ABC, auto_wrap_output_keys=None
 ):
     """The methods of the best pipeline's steps, "subspace" and "classifier".

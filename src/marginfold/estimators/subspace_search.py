@@ -236,15 +236,17 @@ class SubspaceSearchCV(BestPipeline):
             raise InvalidParameterError(
                 f"error_score must be 'raise' or a number; got {shown(self.error_score)}."
             )
-        check_parameters(self.estimator, self.estimator._constraints())
+        constraints = self.estimator._constraints()
+        check_parameters(self.estimator, constraints)
         grid: dict[str, list[Any]] = dict(grid_of(self.estimator, self.C, self.graph_weight))
         grid["n_components"] = self._dimensions()
         for name, values in grid.items():
             if not values:
                 raise InvalidParameterError(f"{name} has no value to try; give one, or None.")
             for value in values:
-                member = clone(self.estimator).set_params(**{name: value})
-                check_parameters(member, member._constraints())
+                member = copy(self.estimator)
+                setattr(member, name, value)
+                check_parameters(member, {name: constraints[name]})
 
     def _head(self) -> Any:
         return KNeighborsClassifier(1) if self.classifier is None else self.classifier
