@@ -53,7 +53,8 @@ MODELS = {
     "GEPSVC dual": GEPSVC(tikhonov="dual", class_weight="balanced"),
     "MRGEPSVC": MRGEPSVC(graph=AnchorGraph(30)),
     "MRGEPSVC numerator": MRGEPSVC(graph="total", manifold="numerator", normalize=False),
-    "TwinSVC": TwinSVC(loss="least_squares", C2=2.0),
+    "TwinSVC": TwinSVC(C1=0.5),
+    "TwinSVC least squares": TwinSVC(loss="least_squares", C2=2.0),
 }
 
 

@@ -20,7 +20,6 @@ from marginfold import (
     LaplacianEigenmaps,
     LocallyLinearEmbedding,
     MarginMap,
-    TwinSVC,
 )
 from marginfold.errors import GraphError, InvalidInputError
 from marginfold.graphs import NeighborGraph
@@ -135,11 +134,6 @@ def test_labels_are_needed():
         LDA().fit(da.zeros((10, 2)), None)
     with pytest.raises(ValueError, match="NaN"):
         LDA().fit(da.ones((10, 2)), np.where(np.arange(10) % 2, 1.0, np.nan))
-
-
-def test_the_hinge_of_the_twin_planes():
-    with pytest.raises(InvalidInputError, match="least_squares"):
-        TwinSVC().fit(unreadable(), np.arange(60) % 2)
 
 
 def test_a_graph_error_is_a_graph_error():

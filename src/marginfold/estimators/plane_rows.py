@@ -98,13 +98,6 @@ class PlaneRows:
         """The moments of all rows."""
         return total(self.coordinates.blocks.map(all_moments, self.factors, self.basis))
 
-    def rest(self, code: int) -> tuple[Array, Array]:
-        """Return the rows h of all other classes and their weights, if they are in one block."""
-        (block,) = self.coordinates.blocks.map(_itself)
-        others = np.flatnonzero(block.codes != code)
-        weights = block.weights[others] * self.factors[block.codes[others]]
-        return _extended(block.Z[others], self.basis), weights
-
     def graph_moments(self, graph: Any, code: int) -> Array:
         """Return M of 003 eq. (24): the scatter of the graph on the rows of a class."""
         S = self.coordinates.class_scatter(graph, code, float(self.factors[code]))
@@ -136,12 +129,12 @@ def weighted_scatter(block: Block, factors: Array) -> Array:
 def class_moments(block: Block, code: int, basis: TikhonovBasis) -> Array:
     """Return the moments h h' of the rows of a class in a block."""
     members = np.flatnonzero(block.codes == code)
-    return gram(_extended(block.Z[members], basis), block.weights[members])
+    return gram(extended(block.Z[members], basis), block.weights[members])
 
 
 def all_moments(block: Block, factors: Array, basis: TikhonovBasis) -> Array:
     """Return the moments h h' of all rows of a block, with the weights of the classes."""
-    return gram(_extended(block.Z, basis), block.weights * factors[block.codes])
+    return gram(extended(block.Z, basis), block.weights * factors[block.codes])
 
 
 def plane_heights(block: Block, planes: Array, factors: Array, basis: TikhonovBasis) -> Heights:
@@ -155,11 +148,7 @@ def plane_heights(block: Block, planes: Array, factors: Array, basis: TikhonovBa
     return Heights(heights.min(axis=0), heights.max(axis=0), sums, sizes)
 
 
-def _itself(block: Block) -> Block:
-    return block
-
-
-def _extended(Z: Array, basis: TikhonovBasis) -> Array:
+def extended(Z: Array, basis: TikhonovBasis) -> Array:
     """Return the rows h of rows z."""
     return np.column_stack([basis.rows(Z), np.ones(len(Z))])
 

@@ -9,14 +9,13 @@ import scipy.linalg
 
 from marginfold.eigen import definite_factor
 from marginfold.errors import UncertifiedWarning, warn
-from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.nearest_plane import NearestPlane
+from marginfold.estimators.plane_hinge import solve_hinge
 from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.estimators.preparation import uncertified_note
 from marginfold.parameters import Choice, Constraint, Either, Number
 from marginfold.rows import Array
 from marginfold.solvers import InteriorPoint
-from marginfold.solvers.box_qp import solve_box_qp
 
 POSITIVE = Number(0.0, inclusive=False)
 
@@ -112,10 +111,6 @@ class TwinSVC(NearestPlane):
         self.class_weight = class_weight
         self.tol = tol
 
-    def _check_lazy(self, X: Any) -> None:
-        if self.loss == "hinge":
-            refuse_lazy(X, "TwinSVC(loss='hinge')", "use loss='least_squares'")
-
     def _planes(self, rows: PlaneRows) -> Array:
         self.gap_ = np.zeros(rows.n_classes)
         self.n_iter_ = 1
@@ -134,10 +129,8 @@ class TwinSVC(NearestPlane):
         P = rows.own(code)
         ridge = rows.ridge(P, float(self.ridge), self.normalize)
         F = definite_factor(P + ridge * np.eye(len(P)))
-        H, weights = rows.rest(code)
-        U = -scipy.linalg.solve_triangular(F, H.T, lower=True, check_finite=False).T
-        costs = self._cost(rows, code) * weights
-        solution = solve_box_qp(U, costs, InteriorPoint(tol=self.tol))
+        solver = InteriorPoint(tol=self.tol)
+        solution = solve_hinge(rows, code, F, self._cost(rows, code), solver)
         self.gap_[code] = solution.gap
         self.n_iter_ = max(self.n_iter_, solution.n_iter)
         v = scipy.linalg.solve_triangular(F, solution.coef, lower=True, trans=1, check_finite=False)
