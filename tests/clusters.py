@@ -26,7 +26,7 @@ PATIENCE = 60.0
 
 @contextlib.contextmanager
 def local_cluster(n_workers: int = 2, threads_per_worker: int = 1) -> Iterator[Any]:
-    """Give the client of a cluster of worker processes with free ports and no dashboard.
+    """Give the client of a cluster of worker processes with free ports.
 
     A module shares one by a fixture of its own::
 
@@ -41,7 +41,7 @@ def local_cluster(n_workers: int = 2, threads_per_worker: int = 1) -> Iterator[A
 
     settings = {
         "distributed.scheduler.allowed-failures": ALLOWED_FAILURES,
-        "distributed.deploy.lost-worker-timeout": "10 minutes",  # else a second death ends its nanny
+        "distributed.deploy.lost-worker-timeout": "10 minutes",  # a nanny may lose two
         "distributed.worker.memory.terminate": False,
         "distributed.worker.profile.enabled": False,
         "distributed.comm.timeouts.connect": "30s",
@@ -52,7 +52,7 @@ def local_cluster(n_workers: int = 2, threads_per_worker: int = 1) -> Iterator[A
             n_workers=n_workers,
             threads_per_worker=threads_per_worker,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             scheduler_port=0,
             memory_limit=0,
             silence_logs=logging.CRITICAL,

@@ -15,6 +15,7 @@ from marginfold import LDA
 from marginfold.datasets import load
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.protocols.comparison import conclude
+from marginfold.protocols.comparison_data import Source
 from marginfold.protocols.comparison_methods import (
     LARGEST_CLASS,
     METHODS,
@@ -24,7 +25,7 @@ from marginfold.protocols.comparison_methods import (
     suitable,
 )
 from marginfold.protocols.comparison_pictures import pictures
-from marginfold.protocols.comparison_runs import HEADS, Comparison, Source, draw
+from marginfold.protocols.comparison_runs import HEADS, Comparison, draw
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import run_tasks
 

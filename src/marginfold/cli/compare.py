@@ -15,6 +15,7 @@ import typer
 
 from marginfold.cli.errors import FAILED
 from marginfold.cli.options import (
+    JOBS,
     Categorical,
     Drop,
     DropMissingTarget,
@@ -22,6 +23,8 @@ from marginfold.cli.options import (
     Json,
     OptionalTarget,
     Overwrite,
+    Scheduler,
+    check_scheduler,
 )
 from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
 from marginfold.cli.progress import follow, kept_in
@@ -31,7 +34,8 @@ from marginfold.files import check_writable
 
 if TYPE_CHECKING:
     from marginfold.protocols.comparison import Verdict
-    from marginfold.protocols.comparison_runs import Comparison, Source
+    from marginfold.protocols.comparison_data import Source
+    from marginfold.protocols.comparison_runs import Comparison
     from marginfold.protocols.records import RecordStore
 
 EXAMPLES = """\b
@@ -40,7 +44,8 @@ Examples:
   marginfold compare patients.parquet -t outcome --drop id --report patients.html
   marginfold compare wine --methods lda,lsva,wsvda --json
 A name of 'marginfold datasets' stands for that set. With --run the records are kept, and a stopped
-comparison goes on where it was. The exit code is 1 if no method could be measured.
+comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
+need not see the file. The exit code is 1 if no method could be measured.
 """
 
 
@@ -64,18 +69,20 @@ def compare(
     drop_missing_target: DropMissingTarget = False,
     report: Annotated[Path | None, typer.Option("--report", help="HTML file to write.")] = None,
     run: Annotated[Path | None, typer.Option("--run", help="Folder to keep the records.")] = None,
-    jobs: Jobs = 2,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
     _check(protocol, report, overwrite)
+    check_scheduler(jobs, scheduler)
     with ExitStack() as stack:
         source = _source(data, target, drop, categorical, drop_missing_target, stack)
         comparison = _plan(source, methods, protocol, folds, repeats)
         store = _store(run, stack)
         with kept_in(run):
-            verdict, tasks = _run(comparison, store, jobs)
+            verdict, tasks = _run(comparison, store, jobs, scheduler)
         if report is not None:
             from marginfold.protocols.comparison_pictures import pictures
 
@@ -121,13 +128,17 @@ def _store(run: Path | None, stack: ExitStack) -> RecordStore:
     return stack.enter_context(RecordStore(folder))
 
 
-def _run(comparison: Comparison, store: RecordStore, jobs: int) -> tuple[Verdict, dict[str, int]]:
+def _run(
+    comparison: Comparison, store: RecordStore, jobs: int | None, scheduler: str | None
+) -> tuple[Verdict, dict[str, int]]:
     """Compute what the records lack; return what they say, and how many tasks there were."""
     from marginfold.protocols.comparison import conclude
     from marginfold.protocols.run import run_tasks
 
+    n_jobs = 1 if scheduler else jobs or JOBS
+    tasks = comparison.tasks(send_rows=scheduler is not None)
     with follow("comparing") as progress:
-        summary = run_tasks(comparison.tasks(), store, n_jobs=jobs, progress=progress)
+        summary = run_tasks(tasks, store, n_jobs=n_jobs, client=scheduler, progress=progress)
     return conclude(comparison, store), asdict(summary)
 
 
@@ -141,7 +152,7 @@ def _source(
 ) -> Source:
     """Return where the table is; a bundled set is written out as one first."""
     from marginfold.datasets import catalogue, load
-    from marginfold.protocols.comparison_runs import Source
+    from marginfold.protocols.comparison_data import Source
 
     bundled = not Path(data).exists() and data in catalogue()
     if bundled:

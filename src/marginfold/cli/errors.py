@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from marginfold.cli.output import one_line, show_error
-from marginfold.errors import MarginfoldError
+from marginfold.errors import ClusterError, MarginfoldError
 from marginfold.extras import EXTRAS, advice
 
 FAILED = 1
@@ -48,6 +48,8 @@ def run(app: typer.Typer, arguments: list[str]) -> int:
 
 def explain(error: Exception) -> tuple[int, str]:
     """Return the exit code of an error and its one line."""
+    if isinstance(error, ClusterError):
+        return FAILED, one_line(str(error))
     if isinstance(error, MarginfoldError):
         return REFUSED, one_line(str(error))
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:

@@ -7,6 +7,12 @@ from typing import Annotated
 
 import typer
 
+from marginfold.errors import InvalidParameterError
+from marginfold.extras import require
+
+JOBS = 2
+"""Processes of a command that was given neither a number nor a cluster."""
+
 _TARGET = typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")
 
 Data = Annotated[
@@ -40,6 +46,28 @@ Categorical = Annotated[
 DropMissingTarget = Annotated[
     bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help=f"Processes; {JOBS} by default.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Compute on a Dask cluster instead: tcp://host:8786. Its workers need the same "
+        "version of marginfold.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def check_scheduler(jobs: int | None, scheduler: str | None) -> None:
+    """Refuse a cluster beside processes, or without what it takes to reach one."""
+    if scheduler is None:
+        return
+    if jobs is not None:
+        raise InvalidParameterError(
+            "--jobs and --scheduler exclude each other: the cluster has its own workers."
+        )
+    require("distributed")

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from marginfold.cli.output import show_notes
+from marginfold.errors import ClusterError
 
 Follow = Callable[[Any, int, int], None]
 
 
 @contextlib.contextmanager
 def kept_in(folder: Path | None) -> Iterator[None]:
-    """Say after an interruption whether what was computed is kept."""
+    """Say after an interruption, or the loss of a cluster, whether what was computed is kept."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ClusterError):
         kept = (
             "nothing is kept: with --run DIR a comparison goes on where it was"
             if folder is None

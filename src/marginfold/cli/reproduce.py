@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginfold.cli.errors import FAILED
-from marginfold.cli.options import Jobs, Json
+from marginfold.cli.options import JOBS, Jobs, Json, Scheduler, check_scheduler
 from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
 from marginfold.cli.progress import follow, kept_in
 from marginfold.errors import InvalidParameterError
@@ -37,8 +37,9 @@ Examples:
   marginfold reproduce lsva --table I --quick
   marginfold reproduce all --full --run papers --jobs 2
   marginfold reproduce svmpca --quick --json
-A run that was stopped goes on where it was: give the same folder again. The exit code is 1 if
-tasks failed; the report is written all the same.
+A run that was stopped goes on where it was: give the same folder again. With --scheduler the
+workers read the sets that do not come with marginfold from their own folder (MARGINFOLD_DATA); what
+they lack is skipped. The exit code is 1 if tasks failed; the report is written all the same.
 """
 
 
@@ -53,14 +54,16 @@ def reproduce(
         Path | None,
         typer.Option("--run", help=f"Folder of the records (else {RUNS}/PAPER-SCALE)."),
     ] = None,
-    jobs: Jobs = 2,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     as_json: Json = False,
 ) -> None:
     """Compute a paper's tables and figures, print the agreement and write a report."""
     names, scale = _studies(paper, table), _scale(quick, full)
     require("jinja2", "matplotlib")
+    check_scheduler(jobs, scheduler)
     folder = run if run is not None else Path(RUNS) / f"{paper}-{scale}"
-    made = _compute(names, table, scale, folder, jobs)
+    made = _compute(names, table, scale, folder, jobs, scheduler)
     report = folder / REPORT
     _write(report, made, scale, folder)
     show_notes(made.reasons)
@@ -93,7 +96,12 @@ def _scale(quick: bool, full: bool) -> str:
 
 
 def _compute(
-    names: list[str], table: str | None, scale_name: str, folder: Path, jobs: int
+    names: list[str],
+    table: str | None,
+    scale_name: str,
+    folder: Path,
+    jobs: int | None,
+    scheduler: str | None,
 ) -> Reproduced:
     """Compute what the records in the folder lack, and all that is made of them."""
     from marginfold.protocols.choices import Evidence
@@ -108,7 +116,8 @@ def _compute(
     with RecordStore(folder) as store:
         check_writable(folder / REPORT, overwrite=True)
         with kept_in(folder), follow("records") as progress:
-            summary = run_tasks(tasks, store, n_jobs=jobs, progress=progress)
+            n_jobs = 1 if scheduler else jobs or JOBS
+            summary = run_tasks(tasks, store, n_jobs=n_jobs, client=scheduler, progress=progress)
         return Reproduced(
             {m.STUDY: m.tables(store, scale) for m in modules},
             {m.STUDY: m.figures(store, scale) for m in modules},

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.protocols.comparison_data import SentRows, Source
 from marginfold.protocols.comparison_methods import METHODS, Candidates, Size, suitable
 from marginfold.protocols.embeddings import Embedding, measure, measure_nested
 from marginfold.protocols.records import Result
@@ -41,69 +40,6 @@ TRAINED = 2
 
 DRAWN_ROWS = 1_000
 """Held-out rows in a picture, at most."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where the table comes from, the user's or a bundled set: another process can read it too."""
-
-    path: str
-    target: str
-    drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    drop_missing: bool = False
-    bundled: bool = False
-
-    def read(self) -> Rows:
-        """Read, check and split the table into features and labels."""
-        return _read(self, _state(Path(self.path)))
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """A table that was read: features with their kinds, labels, and a hash of both."""
-
-    name: str
-    frame: Any
-    labels: Array
-    columns: Any
-
-    @cached_property
-    def hash(self) -> str:
-        """Hash of the values that enter the comparison."""
-        digest = hashlib.sha256()
-        digest.update(repr((self.columns.numbers, self.columns.levels)).encode())
-        digest.update(self.frame.to_csv(index=False).encode())
-        digest.update("\n".join(map(str, self.labels.tolist())).encode())
-        return digest.hexdigest()[:24]
-
-    def encoded(self, train: Array, test: Array) -> tuple[Array, Array]:
-        """Return rows as numbers; medians, scales and levels are those of the training rows."""
-        from marginfold.tables.columns import encoder
-
-        fitted = encoder(self.columns, "standard").fit(self.frame.iloc[train])
-        parts = (fitted.transform(self.frame.iloc[part]) for part in (train, test))
-        rows, new = (np.asarray(part, dtype=np.float64) for part in parts)
-        return rows, new
-
-
-def _state(path: Path) -> tuple[Any, ...]:
-    """Return what differs when another file is meant or the file has changed."""
-    found = path.stat() if path.exists() else None
-    return path.absolute(), found and (found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-@lru_cache(maxsize=2)
-def _read(source: Source, state: tuple[Any, ...]) -> Rows:
-    from marginfold.tables import inspect_columns, read_labelled
-    from marginfold.tables.columns import arrange
-
-    features, labels = read_labelled(
-        source.path, source.target, drop=source.drop, drop_missing=source.drop_missing
-    )
-    columns = inspect_columns(features, categorical=source.categorical)
-    arranged = arrange(features, columns.numbers, columns.levels)
-    return Rows(Path(source.path).name, arranged, labels, columns)
 
 
 @dataclass(frozen=True)
@@ -165,17 +101,22 @@ class Comparison:
             "heads": list(HEADS),
         }
 
-    def tasks(self) -> list[Task]:
-        """Return one task for each method, repeat and fold, and one for each picture."""
+    def tasks(self, *, send_rows: bool = False) -> list[Task]:
+        """Return one task for each method, repeat and fold, and one for each picture.
+
+        Tasks read the table from its file; those that are to send the rows take them along, so
+        that machines can do the work which do not see the file.  The records are the same.
+        """
         rows, options = self.source.read(), self.options
-        work = partial(evaluate, source=self.source)
+        source = self.source.sent() if send_rows else self.source
+        work = partial(evaluate, source=source)
         tasks = [
             Task(STUDY, rows.name, method, self.protocol, seed, fold, options, work=work)
             for seed in range(self.n_repeats)
             for fold in range(self.n_folds)
             for method in self.methods
         ]
-        picture = partial(draw, source=self.source)
+        picture = partial(draw, source=source)
         return tasks + [
             Task(STUDY, rows.name, method, "picture", 0, 0, options, work=picture)
             for method in self.methods
@@ -217,7 +158,7 @@ def _many_classes() -> Iterator[None]:
 
 
 @_many_classes()
-def evaluate(task: Task, *, source: Source) -> list[Result]:
+def evaluate(task: Task, *, source: Source | SentRows) -> list[Result]:
     """Measure a method on one fold."""
     X, y, X_test, y_test, made = _prepared(task, source)
     nested = task.protocol == "nested"
@@ -236,7 +177,7 @@ def evaluate(task: Task, *, source: Source) -> list[Result]:
 
 
 def _prepared(
-    task: Task, source: Source
+    task: Task, source: Source | SentRows
 ) -> tuple[Array, Array, Array, Array, Embedding | Candidates]:
     rows = source.read()
     if rows.hash != task.options["data"]:
@@ -284,7 +225,7 @@ def _error(estimator: Any, X: Array, y: Array, X_test: Array, y_test: Array) -> 
 
 
 @_many_classes()
-def draw(task: Task, *, source: Source) -> list[Result]:
+def draw(task: Task, *, source: Source | SentRows) -> list[Result]:
     """Return two coordinates of held-out rows."""
     X, y, X_test, y_test, made = _prepared(task, source)
     if isinstance(made, Candidates):
