@@ -62,6 +62,8 @@ def test_blocks_far_from_the_origin():
 def test_constant_rows_in_blocks():
     found = LowRankKernel("rbf").fit_blocks(blocks(np.ones((50, 2)), np.ones(50), 20))
     assert found.transform(NEW[:, :2]).shape == (20, 0)
+    nothing = LowRankKernel("linear").fit_blocks(blocks(np.zeros((50, 2)), np.ones(50), 20))
+    assert nothing.transform(NEW[:, :2]).shape == (20, 0)
 
 
 def test_too_small_a_rank_warns_and_a_matrix_is_refused():

@@ -227,7 +227,11 @@ def test_constant_rows_leave_no_coordinates(kernel, rank):
 
 
 def test_zeros_leave_no_coordinates():
-    assert LowRankKernel("linear").fit_transform(np.zeros((5, 2))).shape == (5, 0)
+    found = LowRankKernel("linear")
+    assert found.fit_transform(np.zeros((5, 2))).shape == (5, 0)
+    assert found.transform(np.ones((3, 2))).shape == (3, 0)
+    assert found.offsets(np.zeros((0, 2))).shape == (2,)
+    assert (found.jacobian(np.ones((3, 2)), np.zeros((0, 1))) == 0).all()
 
 
 def test_fewer_rows_than_the_rank():

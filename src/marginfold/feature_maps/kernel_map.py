@@ -174,7 +174,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return out
 
     def _blocks(self, n_rows: int) -> Iterator[slice]:
-        size = max(1, BLOCK_BYTES // (8 * len(self.share_)))
+        size = max(1, BLOCK_BYTES // (8 * max(1, len(self.share_))))
         return (slice(start, start + size) for start in range(0, n_rows, size))
 
     def _kernel_matrix(self, X: Any) -> Array:

@@ -43,6 +43,8 @@ class KernelFunction:
 
     def __call__(self, X: Any, Y: Any) -> Array:
         """Return the kernel between the rows of X and those of Y."""
+        if not (X.shape[0] and Y.shape[0]):
+            return np.zeros((X.shape[0], Y.shape[0]))
         if callable(self.kernel):
             return _called(self.kernel, X, Y)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}

@@ -261,9 +261,7 @@ class LowRankKernel(KernelMap):
         if len(L):
             axes *= np.where(column_signs((L - mean) @ axes) < 0, -1.0, 1.0)
         self.column_means_ = L @ mean
-        self.share_, self.dual_basis_ = (
-            solve_triangular(L, right, trans="T", lower=True) for right in (mean, axes)
-        )
+        self.share_, self.dual_basis_ = _mixtures(L, mean), _mixtures(L, axes)
         return axes
 
 
@@ -273,6 +271,13 @@ def _principal_axes(G: Array, rounding: float) -> tuple[Array, Array]:
     least = max(RANK_RESOLUTION * float(S.max(initial=0.0)), rounding)
     order = np.flatnonzero(S > least)[::-1]
     return S[order], np.asarray(V[:, order])
+
+
+def _mixtures(L: Array, directions: Array) -> Array:
+    """Return directions in the coordinates f as mixtures of the images of the pivots."""
+    if not len(L):
+        return directions
+    return np.asarray(solve_triangular(L, directions, trans="T", lower=True))
 
 
 def _rotated(Z: Array, axes: Array) -> Array:

@@ -55,7 +55,7 @@ class Pivots:
     @property
     def relative_error(self) -> float:
         """The residual as a share of the trace."""
-        return self.residual / self.trace if self.residual > 0.0 else 0.0
+        return self.residual / max(self.trace, self.residual) if self.residual > 0.0 else 0.0
 
 
 def choose_pivots(
