@@ -1,10 +1,10 @@
 """Measure the graphs of many rows: exact neighbors, faiss, anchors.
 
-``python benchmarks/graphs.py`` prints the lines (about fifteen minutes, most of it faiss and exact search);
-``--quick`` takes 2,500 and 10,000 rows of 20 columns.  Single-thread CPU seconds of ``build``; the
-rows are five classes, half of the columns informative.  A large exact search is measured once.
-The ratio of a line is the exact search over it, the growth the time at the largest number of rows
-over that at the smallest.
+``python benchmarks/graphs.py`` prints the lines (about fifteen minutes, most of it faiss and exact
+search); ``--quick`` takes 2,500 and 10,000 rows of 20 columns.  Single-thread CPU seconds of
+``build``; the rows are five classes, half of the columns informative.  A large exact search is
+measured once.  The ratio of a line is the exact search over it, the growth the time at the largest
+number of rows over that at the smallest.
 """
 
 from __future__ import annotations
