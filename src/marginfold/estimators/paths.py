@@ -86,7 +86,12 @@ def grid_of(estimator: Any, C: Values, graph_weight: Values) -> dict[str, list[f
 
 def members_of(estimator: E, grid: dict[str, list[float]]) -> list[E]:
     """Return an unfitted clone for every point of the grid."""
-    return [clone(estimator).set_params(**point) for point in points_of(grid)]
+    members: list[E] = []
+    for point in points_of(grid):
+        members.append(clone(estimator))
+        for name, value in point.items():  # their own parameters: no search for nested ones
+            setattr(members[-1], name, value)
+    return members
 
 
 def points_of(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
