@@ -22,9 +22,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
-from marginfold import LSVA
+from marginfold import LSVA, SubspaceSearchCV
 from marginfold.errors import UncertifiedWarning
-from marginfold.estimators.subspace_search import SubspaceSearchCV
 
 WEIGHTS = np.logspace(-2, 2, 30)
 N_COMPONENTS = 10

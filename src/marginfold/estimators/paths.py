@@ -54,8 +54,7 @@ def path(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from marginfold import LSVA
-    >>> from marginfold.estimators.paths import path
+    >>> from marginfold import LSVA, path
     >>> X, y = load_iris(return_X_y=True)
     >>> fits = path(LSVA(), X, y, C=[1, 10], graph_weight=[0.1, 1])
     >>> [(fitted.C, fitted.graph_weight) for fitted in fits]

@@ -92,8 +92,7 @@ class SubspaceSearchCV(BestPipeline):
     --------
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.preprocessing import scale
-    >>> from marginfold import LSVA
-    >>> from marginfold.estimators.subspace_search import SubspaceSearchCV
+    >>> from marginfold import LSVA, SubspaceSearchCV
     >>> X, y = load_wine(return_X_y=True)
     >>> search = SubspaceSearchCV(LSVA(4), graph_weight=[0.1, 1, 10]).fit(scale(X), y)
     >>> search.best_params_
