@@ -81,7 +81,7 @@ def test_the_parameters_of_the_kernel_are_kept_in_the_line():
 
 
 def test_a_smaller_rank_is_proposed_where_the_larger_does_not_fit(monkeypatch):
-    monkeypatch.setenv(LIMIT_VARIABLE, "500MB")
+    monkeypatch.setenv(LIMIT_VARIABLE, "300MB")
     with pytest.raises(TooLargeError, match="rank=200"):
         check_memory(KDA(), endless(50_000, 20))
 

@@ -84,6 +84,13 @@ def test_dask_collections_are_planned_in_blocks():
     assert planned.memory_bytes < 8e9 * 20
 
 
+def test_dask_collections_of_unknown_length_are_refused():
+    frames = pytest.importorskip("dask.dataframe")
+    frame = frames.from_pandas(pd.DataFrame(np.zeros((9, 3))), npartitions=2)
+    with pytest.raises(InvalidInputError, match="compute_chunk_sizes"):
+        plan(MMDA(), frame)
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf", ExactKernel(rank=5)])
 @pytest.mark.parametrize("n_rows", [100, 10_000, 40_000, 60_000_000])
 def test_a_plan_fits_exactly_if_the_fit_is_not_refused(kernel, n_rows):

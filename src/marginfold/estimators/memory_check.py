@@ -18,8 +18,8 @@ RANKS = (500, 200, 100)
 CHUNK_BYTES = 1e8
 """Size of the blocks of rows that are proposed."""
 
-WITHOUT_BLOCKS = ("LaplacianEigenmaps", "LocallyLinearEmbedding", "NPE", "MarginMap")
-"""Methods that need all rows in one place."""
+WITHOUT_BLOCKS = ("LaplacianEigenmaps", "LocallyLinearEmbedding", "MRGEPSVC", "NPE", "TwinSVC")
+"""Methods that need all rows in one place, as they are by default."""
 
 
 def check_memory(estimator: Any, X: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from marginfold.eigen.leading import LARGE_SHARE, SMALL
 from marginfold.estimators.lazy_input import is_lazy
 from marginfold.feature_maps import ExactKernel, Linear
 from marginfold.feature_maps.kernel_values import KERNELS
@@ -75,6 +76,8 @@ class Workload:
         Support vector problems one after the other.
     batch : int
         Problems that are solved side by side.
+    planes : bool
+        Whether the fit is one of a plane for each class.
     """
 
     rows: Rows
@@ -86,6 +89,18 @@ class Workload:
     n_components: int = 1
     solves: int = 0
     batch: int = 1
+    planes: bool = False
+
+    @property
+    def leads(self) -> bool:
+        """Whether the kernel is not decomposed: few leading coordinates are found by products."""
+        few = self.kernel_rank is not None and self.kernel_rank <= LARGE_SHARE * self.rows.n_rows
+        return few and self.rows.n_rows > SMALL
+
+    def searched_rows(self, rule: Any) -> float:
+        """Return the rows among which neighbors are searched at a time: all, or one class."""
+        alone = self.planes or bool(getattr(rule, "within_class", False))
+        return self.rows.n_rows / self.n_classes if alone else self.rows.n_rows
 
 
 def rows_of(X: Any) -> Rows | None:
@@ -127,13 +142,13 @@ def _with_parts(workload: Workload, estimator: Any, n_classes: int) -> Workload:
     components = _components_of(estimator) or max(workload.rank, 1)
     one_by_one = hasattr(estimator, "tasks")
     hinge = hasattr(estimator, "solver") and hasattr(estimator, "C")
-    planes = hasattr(estimator, "C1")
-    n_problems = 1 if n_classes == 2 else n_classes
     solves, batch = 0, 1
     if one_by_one:
-        solves, batch = min(components, max(workload.rank, 1)), 1
-    elif hinge or planes:
-        solves, batch = (1, n_problems) if hinge else (n_classes, 1)
+        solves = min(components, max(workload.rank, 1))
+    elif hinge:
+        solves, batch = 1, 1 if n_classes == 2 else n_classes
+    elif hasattr(estimator, "C1"):
+        solves = n_classes
     return replace(
         workload,
         route="blocks" if workload.rows.blocks else workload.route,
@@ -142,6 +157,7 @@ def _with_parts(workload: Workload, estimator: Any, n_classes: int) -> Workload:
         n_components=components,
         solves=solves,
         batch=batch,
+        planes=hasattr(estimator, "tikhonov"),
     )
 
 

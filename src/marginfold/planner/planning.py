@@ -90,6 +90,11 @@ def _rows(X: Any, sample_weight: Any) -> Rows:
             f"plan got X of shape {np.shape(X)}; it needs a table of rows and columns, or their "
             "numbers as a tuple (n_rows, n_columns)."
         )
+    if rows.blocks and not (rows.n_rows and rows.n_columns):
+        raise InvalidInputError(
+            "plan got a dask collection that does not know its number of rows or columns; call "
+            "X.compute_chunk_sizes() first, or give the numbers as a tuple (n_rows, n_columns)."
+        )
     if sample_weight is None:
         return rows
     return replace(rows, n_rows=int(np.count_nonzero(sample_weight)))

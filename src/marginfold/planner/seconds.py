@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
+from marginfold.estimators.memory_needs import has_dense_factor, is_squared
 from marginfold.estimators.workload import Workload, anchors_of, neighbors_of
 from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS
 from marginfold.graphs.search import TREE_MAX_COLUMNS
@@ -37,8 +38,11 @@ ITERATIONS = 18.0
 STATE_PASSES = 60.0
 """Numbers touched per row in an iteration, besides the products."""
 
-LANCZOS_COLUMNS = 15.0
-"""Products with the kernel for each leading coordinate."""
+LANCZOS_COLUMNS = 40.0
+"""Products with the kernel for each leading coordinate, if there are few."""
+
+PART_EIGENVALUES = 3.5
+"""Operations of an eigenvalue problem of which some pairs are wanted, in units of r cubed."""
 
 PAIR = 1 / 2.5e8
 """Seconds of a pair of rows in an exact search for neighbors, besides the inner product."""
@@ -52,12 +56,20 @@ ANCHOR_PASSES = 6.0
 EDGE = 4e-6
 """Seconds of an edge, from the search to the Laplacian."""
 
+BLOCKS = 2.5
+"""How much longer blocks of dask take than one array, over all workers."""
+
 NODE = 8e-5
 """Seconds of a node in the sparse eigenvalue problem of a graph."""
 
 
 def step_seconds(work: Workload, step: str, rule: Any = None) -> float:
     """Return the time of a step on the machine of the rates."""
+    seconds = _step_seconds(work, step, rule)
+    return BLOCKS * seconds if work.route == "blocks" else seconds
+
+
+def _step_seconds(work: Workload, step: str, rule: Any) -> float:
     n, d, r = work.rows.n_rows, work.rows.n_columns * work.rows.density, work.rank
     if step == "read rows":
         return OVERHEAD + 8 * PASS * n * d
@@ -66,7 +78,11 @@ def step_seconds(work: Workload, step: str, rule: Any = None) -> float:
     if step == "graph":
         return OVERHEAD + _graph(work, rule)
     if step == "components":
-        return OVERHEAD + NODE * n * work.n_components
+        dense = is_squared(work) and has_dense_factor(work)
+        factor = DECOMPOSITION * n**3 / 3 if dense else 0.0
+        return OVERHEAD + NODE * n * work.n_components + factor
+    if step == "planes":
+        return OVERHEAD + work.n_classes * (4 * PRODUCT * n * r * r + 10 * PASS * n * r)
     if step == "metric":
         return OVERHEAD + 2 * EIGENVALUES * DECOMPOSITION * r**3 + 4 * PRODUCT * n * r * r
     return _solver(work)
@@ -84,8 +100,10 @@ def _coordinates(work: Workload) -> float:
     if work.route == "low rank":
         return products + (2 * PRODUCT * d + KERNEL_VALUE) * n * r + 2 * PRODUCT * n * r * r
     values = (2 * PRODUCT * d + KERNEL_VALUE) * n * n
-    if work.kernel_rank is not None:
+    if work.leads:
         return products + values + 2 * LANCZOS_COLUMNS * PRODUCT * n * n * r
+    if work.kernel_rank is not None:
+        return products + values + PART_EIGENVALUES * DECOMPOSITION * n**3
     return products + 2 * values + EIGENVALUES * DECOMPOSITION * n**3 + 4 * PRODUCT * n**3
 
 
@@ -100,15 +118,15 @@ def _graph(work: Workload, rule: Any) -> float:
 
 def _search(work: Workload, rule: Any, d: float) -> float:
     """Return the time to find the neighbors: in a tree, approximately, or among all pairs."""
-    n = work.rows.n_rows
+    n, at_once = work.rows.n_rows, work.searched_rows(rule)
     anchors = anchors_of(rule, n)
     if anchors:
         return ANCHOR_PASSES * (PAIR + 2 * PRODUCT * d) * n * anchors
     if work.rows.n_columns <= TREE_MAX_COLUMNS:
         return TREE_NODE * n
-    if n > EXACT_MAX_ROWS and not work.rows.is_sparse and find_spec("faiss") is not None:
+    if at_once > EXACT_MAX_ROWS and not work.rows.is_sparse and find_spec("faiss") is not None:
         return FAISS_NODE * n
-    return (PAIR + 2 * PRODUCT * d) * n * n
+    return (PAIR + 2 * PRODUCT * d) * n * at_once
 
 
 def _solver(work: Workload) -> float:
