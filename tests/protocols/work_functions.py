@@ -118,6 +118,12 @@ def run_count(folder: str, n_tasks: str, pause: str, n_jobs: str) -> None:
         run_tasks(plan(int(n_tasks)), store, n_jobs=int(n_jobs))
 
 
+def run_on_cluster(folder: str, n_tasks: str, address: str) -> None:
+    """Run a plan of counted tasks on a cluster, whose workers know how long each takes."""
+    with RecordStore(folder) as store:
+        run_tasks(plan(int(n_tasks)), store, client=address)
+
+
 def run_killer(folder: str, n_jobs: str) -> None:
     """Run nothing but the task that takes its process down."""
     with RecordStore(folder) as store:
