@@ -104,8 +104,7 @@ def watch(callback: Callable[[Progress], object]) -> Iterator[Watch]:
     --------
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.preprocessing import scale
-    >>> from marginfold import MMDA
-    >>> from marginfold.progress import watch
+    >>> from marginfold import MMDA, watch
     >>> X, y = load_wine(return_X_y=True)
     >>> with watch(lambda event: print(event.stage, event.done, "of", event.total)):
     ...     mmda = MMDA(n_components=2).fit(scale(X), y)

@@ -204,6 +204,16 @@ def test_what_is_no_table_is_refused(X):
         plan(MMDA(), X)
 
 
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (-3, 2)])
+def test_an_empty_table_is_refused(shape):
+    with pytest.raises(InvalidInputError, match="one of each"):
+        plan(MMDA(), shape)
+
+
+def test_numbers_of_numpy_are_numbers_too():
+    assert plan(MMDA(), (np.int64(50), np.int32(4))) == plan(MMDA(), (50, 4))
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.0, "0 ms"), (0.0123, "12 ms"), (1.5, "1.5 s"), (61, "1 min"), (36_000, "10 h")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -105,8 +106,8 @@ class Workload:
 
 def rows_of(X: Any) -> Rows | None:
     """Return what is known of rows without touching them, None if they have no shape."""
-    if isinstance(X, tuple) and len(X) == 2 and all(isinstance(size, int) for size in X):
-        return Rows(*X)
+    if isinstance(X, tuple) and len(X) == 2 and all(isinstance(size, Integral) for size in X):
+        return Rows(int(X[0]), int(X[1]))
     shape = getattr(X, "shape", None)
     if shape is None or len(shape) != 2:
         return None

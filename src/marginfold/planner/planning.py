@@ -45,8 +45,7 @@ def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) ->
 
     Examples
     --------
-    >>> from marginfold import LSVA
-    >>> from marginfold.planner import plan
+    >>> from marginfold import LSVA, plan
     >>> small = plan(LSVA(n_components=3), (5000, 20))
     >>> small.route, small.rank, small.fits
     ('primal', 20, True)
@@ -94,6 +93,11 @@ def _rows(X: Any, sample_weight: Any) -> Rows:
         raise InvalidInputError(
             "plan got a dask collection that does not know its number of rows or columns; call "
             "X.compute_chunk_sizes() first, or give the numbers as a tuple (n_rows, n_columns)."
+        )
+    if rows.n_rows < 1 or rows.n_columns < 1:
+        raise InvalidInputError(
+            f"plan got {rows.n_rows} rows and {rows.n_columns} columns; it needs one of each at "
+            "least."
         )
     if sample_weight is None:
         return rows
