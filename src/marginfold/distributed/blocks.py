@@ -18,7 +18,7 @@ import numpy as np
 from dask.delayed import Delayed
 
 from marginfold.blocks import Block
-from marginfold.errors import InvalidInputError
+from marginfold.errors import InvalidInputError, WorkerLostError
 from marginfold.memory import available_memory
 from marginfold.progress import report
 from marginfold.rows import Array
@@ -119,7 +119,13 @@ def computed(wanted: Sequence[Delayed], *, stage: str) -> list[Any]:
     futures = client.compute(list(wanted), retries=RETRIES)
     for done, _ in enumerate(distributed.as_completed(futures), 1):
         report(stage, done, len(futures))
-    return list(client.gather(futures))
+    try:
+        return list(client.gather(futures))
+    except distributed.KilledWorker as killed:
+        raise WorkerLostError(
+            f"The workers died again and again at {stage!r} (killed, or out of memory: {killed}). "
+            "Use smaller chunks, X.rechunk(...), or workers with more memory."
+        ) from killed
 
 
 def current_client() -> Any:

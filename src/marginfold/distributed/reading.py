@@ -37,15 +37,16 @@ class DaskRows:
 
     Attributes
     ----------
-    parts : sequence of Delayed
-        Arrays of float64, each with at least one row.
+    parts : list of Delayed
+        Arrays of float64, each with at least one row.  Their coordinates take their place: the
+        list is empty after that, so that the cluster does not keep the rows twice.
     lengths : array of shape (n_parts,)
         Rows of each part.
     low, high : arrays of shape (n_features,)
         Smallest and largest value of each feature.
     """
 
-    parts: Sequence[Delayed]
+    parts: list[Delayed]
     lengths: Array
     low: Array
     high: Array
@@ -59,8 +60,10 @@ class DaskRows:
         self, feature_map: Any, weights: Array, codes: Array | None
     ) -> RemoteCoordinates:
         """Fit a feature map on the rows and apply it."""
+        parts = list(self.parts)
+        self.parts.clear()
         ranges = np.stack([self.low, self.high])
-        return fitted_coordinates(feature_map, self.parts, self.lengths, ranges, weights, codes)
+        return fitted_coordinates(feature_map, parts, self.lengths, ranges, weights, codes)
 
 
 def read_labelled(estimator: Any, X: Any, y: Any) -> tuple[DaskRows, Array]:

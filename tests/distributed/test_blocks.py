@@ -1,0 +1,141 @@
+"""Blocks on a cluster: results in order, nothing large on the way, progress and cancelling."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from marginfold import LDA, LSVA, SVMPCA
+from marginfold.blocks import Block, LocalBlocks
+from marginfold.errors import CancelledError, WorkerLostError
+from marginfold.geometry.moments import class_means, score_signs, spread, within_scatter
+from marginfold.progress import watch
+from marginfold.rows import column_signs
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+
+
+def chunks_of(X, rows=150):
+    return da.from_array(X, chunks=(rows, X.shape[1]))
+
+
+def remote_blocks(X, codes, weights):
+    from marginfold.distributed.reading import read_rows
+    from marginfold.feature_maps import Linear
+
+    rows = read_rows(SVMPCA(), chunks_of(X))
+    return rows.coordinates(Linear(center=False), weights, codes).blocks
+
+
+def first_number(block):
+    return block.start, len(block), float(block.Z[0, 0])
+
+
+def test_results_come_in_the_order_of_the_rows(data, client, small_blocks):
+    X, y = data
+    found = remote_blocks(X, y, np.ones(len(y))).map(first_number)
+    assert found == [(start, 150, X[start, 0]) for start in range(0, 900, 150)]
+
+
+def test_sums_over_blocks_are_those_of_an_array(data, weights, small_blocks):
+    X, y = data
+    blocks = remote_blocks(X, np.where(y == 2, -1, y), weights)
+    counted = weights > 0
+    assert blocks.n_rows == counted.sum()
+    sizes, means = class_means(blocks, 2)
+    members = [(y == code) & counted for code in (0, 1)]
+    assert np.allclose(sizes, [weights[m].sum() for m in members])
+    expected = [np.average(X[m], axis=0, weights=weights[m]) for m in members]
+    assert np.allclose(means, expected, rtol=1e-14)
+    within = sum(np.cov(X[m].T, aweights=weights[m], ddof=0) * weights[m].sum() for m in members)
+    assert np.allclose(within_scatter(blocks, means), within, rtol=1e-9, atol=1e-9)
+    total = np.cov(X.T, aweights=weights, ddof=0) * weights.sum()
+    assert np.allclose(spread(blocks), total, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5, 40])
+def test_signs_of_scores_in_blocks(cut):
+    """Also of columns whose largest entries tie, and of one that is symmetric or zero."""
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(20, 4))
+    Z = np.concatenate([half, -half])
+    Z[3, 1] = 9.0
+    Z[30, 1] = -9.0 * (1 + 1e-12)
+    Z[:, 3] = 0.0
+    W = np.eye(4)
+    blocks = LocalBlocks.cut(Z, np.zeros(40, dtype=int), np.ones(40), -(-40 // cut))
+    assert (score_signs(blocks, W) == column_signs(Z)).all()
+    assert (score_signs(blocks, -W) == column_signs(-Z)).all()
+
+
+@pytest.mark.parametrize("model", [LDA(), SVMPCA(2)])
+def test_rows_stay_on_the_cluster(model, data, client, small_blocks, monkeypatch):
+    """What comes back in all passes together is a small part of the rows."""
+    import marginfold.distributed.blocks as blocks
+    import marginfold.distributed.reading as reading
+
+    sizes = []
+
+    def weighed(wanted, *, stage):
+        results = gather(wanted, stage=stage)
+        sizes.extend(_bytes(result) for result in results)
+        return results
+
+    gather = blocks.computed
+    for module in (blocks, reading):
+        monkeypatch.setattr(module, "computed", weighed)
+    X = np.tile(data[0], (10, 1))
+    model.fit(chunks_of(X, 1500), np.tile(data[1], 10))
+    assert max(sizes) <= 8 * 7 * 7 + 500
+    assert sum(sizes) < 0.1 * X.nbytes
+
+
+def _bytes(result):
+    if isinstance(result, np.ndarray):
+        return result.nbytes
+    if isinstance(result, tuple | list):
+        return sum(_bytes(part) for part in result)
+    return sum(_bytes(part) for part in vars(result).values()) if hasattr(result, "__dict__") else 8
+
+
+def test_passes_are_reported(data, client, small_blocks):
+    X, y = data
+    events = []
+    with watch(lambda event: events.append((event.stage, event.done, event.total))):
+        LDA().fit(chunks_of(X), y)
+    stages = list(dict.fromkeys(stage for stage, _, _ in events))
+    assert {"survey of rows", "plain scatter", "class sums", "scatter about"} <= set(stages)
+    assert ("plain scatter", 6, 6) in events
+
+
+@pytest.mark.parametrize("with_client", [True, False])
+def test_a_cancelled_fit_leaves_nothing(with_client, data, request, small_blocks):
+    if with_client:
+        request.getfixturevalue("client")
+    X, y = data
+    model = LSVA(2, graph="within")
+    with watch(lambda event: event.cancel()), pytest.raises(CancelledError):
+        model.fit(chunks_of(X), y)
+    assert not hasattr(model, "classes_")
+    assert model.fit(chunks_of(X), y).n_components_ == 2
+
+
+def die(block):
+    os._exit(1)
+
+
+def test_work_that_kills_its_worker_is_given_up(data, client, small_blocks):
+    from clusters import complete
+
+    from marginfold.distributed.blocks import DaskBlocks, tasks
+
+    made = tasks([1], one_row)
+    with pytest.raises(WorkerLostError, match="smaller chunks"):
+        DaskBlocks(made, np.array([1]), 1).map(die)
+    complete(client)
+
+
+def one_row(number):
+    return Block(np.full((1, 1), float(number)), np.zeros(1, dtype=int), np.ones(1))
