@@ -59,7 +59,8 @@ class GESVC(ClassifierMixin, BaseEstimator):
         Cost factors; "balanced" gives both sides of each one-vs-rest task the same total cost.
     unlabeled : object, default=None
         Rows whose label equals this have none and act through the graph only.
-    solver : {"interior_point", "libsvm"} or object, default="interior_point"
+    solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
+        "auto" lets libsvm go first where it is quicker; every solution is certified.
     tol : float, default=1e-8
         Relative duality gap.
 
@@ -114,7 +115,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
         normalize_graph: bool = True,
         class_weight: Any = None,
         unlabeled: Any = None,
-        solver: Any = "interior_point",
+        solver: Any = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.C = C

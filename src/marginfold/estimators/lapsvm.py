@@ -56,7 +56,7 @@ class LapSVC(GESVC):
         normalize_graph: bool = True,
         class_weight: Any = None,
         unlabeled: Any = -1,
-        solver: Any = "interior_point",
+        solver: Any = "auto",
         tol: float = 1e-8,
     ) -> None:
         super().__init__(

@@ -90,7 +90,7 @@ class LSVA(MarginSubspace):
         on_exhausted: str = "stop",
         reconstruct: Any = None,
         unlabeled: Any = None,
-        solver: Any = "interior_point",
+        solver: Any = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.n_components = n_components

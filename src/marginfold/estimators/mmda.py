@@ -47,7 +47,8 @@ class MMDA(MarginSubspace):
         learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
     unlabeled : object, default=None
         Rows whose label equals this have none: they take part in centring (and in the graph) only.
-    solver : {"interior_point", "libsvm"} or object, default="interior_point"
+    solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
+        "auto" lets libsvm go first where it is quicker; every solution is certified.
     tol : float, default=1e-8
         Relative duality gap of each component.
 
@@ -100,7 +101,7 @@ class MMDA(MarginSubspace):
         on_exhausted: str = "stop",
         reconstruct: Any = None,
         unlabeled: Any = None,
-        solver: Any = "interior_point",
+        solver: Any = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.n_components = n_components

@@ -21,8 +21,15 @@ from marginfold.graphs.rule import LARGEST_ENTRY
 from marginfold.labels import UNLABELLED, encode_labels, is_missing, is_unlabelled
 from marginfold.parameters import shown
 from marginfold.rows import Array, dense, gram
-from marginfold.solvers import InteriorPoint, LibSVM, SVMSolver
+from marginfold.solvers import Automatic, InteriorPoint, LibSVM, SVMSolver
 from marginfold.weights import check_weights
+
+SOLVERS: dict[str, Any] = {
+    "auto": Automatic,
+    "interior_point": InteriorPoint,
+    "libsvm": LibSVM,
+}
+"""The solver of each shorthand."""
 
 COPY = 1e-13
 """Squared distance, in units of the kernel, below which rows of a precomputed kernel are copies."""
@@ -171,13 +178,11 @@ def uncertified_note(estimator: Any, gap: float) -> str:
 
 def resolve_solver(solver: Any, tol: float) -> SVMSolver:
     """Return the solver for a shorthand, or the object itself."""
-    if isinstance(solver, str) and solver == "interior_point":
-        return InteriorPoint(tol=tol)
-    if isinstance(solver, str) and solver == "libsvm":
-        return LibSVM(tol=tol)
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver](tol=tol)
     if hasattr(solver, "solve_batch") and not isinstance(solver, type):
         return cast(SVMSolver, solver)
     raise InvalidParameterError(
-        "solver must be 'interior_point', 'libsvm' or an object with solve_batch such as "
+        "solver must be 'auto', 'interior_point', 'libsvm' or an object with solve_batch such as "
         f"InteriorPoint(max_iter=200); got {shown(solver)}."
     )

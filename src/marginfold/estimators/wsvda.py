@@ -79,7 +79,7 @@ class WSVDA(MarginSubspace):
         on_exhausted: str = "stop",
         reconstruct: Any = None,
         unlabeled: Any = None,
-        solver: Any = "interior_point",
+        solver: Any = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.n_components = n_components

@@ -7,15 +7,18 @@ any other, so ``converged`` tells the truth about it.
 
 from __future__ import annotations
 
+import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from marginfold.errors import SolverError
-from marginfold.parameters import Count, Number, check_parameters
+from marginfold.parameters import Count, Flag, Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.crossover import crossover
 from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, check_batch, single, uncentre
@@ -36,6 +39,8 @@ class LibSVM:
         libsvm's own stopping tolerance.
     max_iter : int, default=1_000_000
         Largest number of libsvm iterations, -1 for no limit (it may then run for hours).
+    quiet : bool, default=False
+        Whether scikit-learn's warning of reaching that limit is held back.
 
     Examples
     --------
@@ -48,10 +53,11 @@ class LibSVM:
     tol: float = 1e-8
     kkt_tol: float = 1e-6
     max_iter: int = 1_000_000
+    quiet: bool = False
 
     def __post_init__(self) -> None:
         positive = Number(0.0, inclusive=False)
-        check_parameters(self, {"tol": positive, "kkt_tol": positive, "max_iter": Count(-1)})
+        check_parameters(self, {"tol": positive, "kkt_tol": positive, "max_iter": Count(-1), "quiet": Flag()})
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
@@ -65,13 +71,17 @@ class LibSVM:
                 "solver='interior_point'."
             )
         check_batch(batch)
-        return [self._solve_one(batch, b) for b in range(len(batch))]
+        return [self.solve_problem(batch, b) for b in range(len(batch))]
 
-    def _solve_one(self, batch: SVMBatch, b: int) -> SVMSolution:
+    def solve_problem(self, batch: SVMBatch, b: int) -> SVMSolution:
+        """Solve one problem of a batch that was checked."""
         c = batch.costs[b]
         features = batch.whitened(b)
-        svc = SVC(kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=False)
-        svc.fit(features, batch.signs[b], sample_weight=np.ascontiguousarray(c))
+        svc = SVC(kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=self.quiet)
+        with warnings.catch_warnings() if self.quiet else nullcontext():
+            if self.quiet:
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            svc.fit(features, batch.signs[b], sample_weight=np.ascontiguousarray(c))
         dual: Array = np.zeros(len(c))
         dual[svc.support_] = np.abs(svc.dual_coef_[0])
         coef = np.asarray(svc.coef_[0], dtype=np.float64)
