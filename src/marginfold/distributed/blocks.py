@@ -6,7 +6,9 @@ scattered: when a worker dies, the scheduler makes its blocks again, and the tas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -16,6 +18,7 @@ import dask as dask_package
 import distributed as distributed_package
 import numpy as np
 from dask.delayed import Delayed
+from dask.sizeof import sizeof
 
 from marginfold.blocks import Block
 from marginfold.errors import InvalidInputError, WorkerLostError
@@ -27,7 +30,8 @@ T = TypeVar("T")
 
 dask: Any = dask_package
 distributed: Any = distributed_package
-"""Both are typed in part only."""
+sizes: Any = sizeof
+"""They are typed in part only."""
 
 RETRIES = 3
 """How often a task that failed is tried again before the error reaches the user."""
@@ -105,7 +109,8 @@ def kept(parts: Sequence[Delayed], n_bytes: float) -> list[Delayed]:
         return list(parts)
     if client is None:
         return list(dask.persist(*parts))
-    return list(client.persist(list(parts), retries=RETRIES))
+    with _quiet():
+        return list(client.persist(list(parts), retries=RETRIES))
 
 
 def computed(wanted: Sequence[Delayed], *, stage: str) -> list[Any]:
@@ -116,7 +121,8 @@ def computed(wanted: Sequence[Delayed], *, stage: str) -> list[Any]:
         results = list(dask.compute(*wanted))
         report(stage, len(wanted), len(wanted))
         return results
-    futures = client.compute(list(wanted), retries=RETRIES)
+    with _quiet():
+        futures = client.compute(list(wanted), retries=RETRIES)
     for done, _ in enumerate(distributed.as_completed(futures), 1):
         report(stage, done, len(futures))
     try:
@@ -165,6 +171,22 @@ def _with_own(work: Callable[..., Block], own: Any, block: Block, *args: Any) ->
 
 def _reweighted(block: Block, weights: Array) -> Block:
     return Block(block.Z, block.codes, weights, block.start)
+
+
+def _block_size(block: Block) -> int:
+    """Tell dask what a block takes, so that it is not moved as if it were nothing."""
+    return int(block.Z.nbytes + block.codes.nbytes + block.weights.nbytes)
+
+
+sizes.register(Block, _block_size)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out the advice to split a large graph: class numbers travel once, with their block."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        yield
 
 
 def _cluster_memory(client: Any) -> float | None:

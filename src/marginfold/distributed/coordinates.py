@@ -116,7 +116,10 @@ def coordinates_of_rows(block: Block, feature_map: Any) -> Block:
 
 
 def counted_rows(X: Array, codes: Array, weights: Array, start: int) -> Block:
-    """Return the rows of positive weight as a block."""
+    """Return the rows of positive weight as a block; one weight, or one code, is that of all."""
+    n = len(X)
+    codes = np.broadcast_to(codes, n).astype(np.intp)
+    weights = np.broadcast_to(weights, n).astype(np.float64)
     counted = weights > 0
     if counted.all():
         return Block(X, codes, weights, start)
@@ -142,13 +145,22 @@ def _counted_rows(
     sizes = [int(np.count_nonzero(part)) for part in np.split(weights, ends)]
     starts = np.cumsum([0, *sizes[:-1]])
     labelled = [
-        tasks([part], counted_rows, own_codes, own_weights, int(start))[0]
+        tasks([part], counted_rows, _short(own_codes), _short(own_weights), int(start))[0]
         for part, own_codes, own_weights, start in zip(
             parts, np.split(codes, ends), np.split(weights, ends), starts, strict=True
         )
     ]
     some = [i for i, size in enumerate(sizes) if size]
-    return DaskBlocks([labelled[i] for i in some], np.array(sizes)[some], n_features)
+    n_bytes = 8.0 * n_features * sum(sizes)
+    return DaskBlocks(kept([labelled[i] for i in some], n_bytes), np.array(sizes)[some], n_features)
+
+
+def _short(values: Array) -> Array:
+    """Return numbers in the smallest form that keeps them, because they travel with a task."""
+    if len(values) and (values == values[0]).all():
+        return values[:1].copy()
+    small = values.astype(np.int16) if values.dtype.kind == "i" else values
+    return small if np.array_equal(small, values) else values
 
 
 def _points(feature_map: Any, rows: DaskBlocks, blocks: DaskBlocks) -> DaskBlocks:

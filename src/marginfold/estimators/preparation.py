@@ -65,13 +65,8 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     Rows without a label act through the feature map and the graph only.
     """
     check_lazy_graphs(X, penalty.graph)
-    if is_lazy(X) and not isinstance(
-        resolve_solver(estimator.solver, estimator.tol), InteriorPoint
-    ):
-        raise InvalidParameterError(
-            f"{type(estimator).__name__}: solver={shown(estimator.solver)} needs all rows in the "
-            "memory of this process; use solver='interior_point' for a dask collection."
-        )
+    if is_lazy(X):
+        _check_lazy_solver(estimator)
     read = read_labelled(estimator, X, y, sample_weight, estimator.unlabeled)
     balanced, factors = class_factors(estimator.class_weight, read.classes)
     c = coordinates(estimator.kernel, read.X, read.weights, read.codes)
@@ -85,6 +80,16 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     return Prepared(
         read.X, read.weights, read.classes, c.feature_map, metric, c.total, rows, labelled
     )
+
+
+def _check_lazy_solver(estimator: Any) -> None:
+    """Refuse solvers that know rows in one place only."""
+    solver = resolve_solver(estimator.solver, estimator.tol)
+    if not isinstance(solver, Automatic | InteriorPoint):
+        raise InvalidParameterError(
+            f"{type(estimator).__name__}: solver={shown(estimator.solver)} needs all rows in the "
+            "memory of this process; use solver='interior_point' for a dask collection."
+        )
 
 
 def read_labelled(
