@@ -50,7 +50,7 @@ FIRST_MU, SECOND_MU = 1.0, 100.0
 WARM_MU = 0.5
 """Start of the central path at known weights, in units of the cost times the zone's width."""
 
-BATCH_BYTES, STATE_ARRAYS = 128 << 20, 25
+BATCH_BYTES, STATE_ARRAYS = 16 << 20, 25
 """Memory that the problems of one pass may use, and the arrays of a number per row each needs."""
 
 REFRESH_EVERY = 8

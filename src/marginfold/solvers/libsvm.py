@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -21,7 +22,15 @@ from marginfold.errors import SolverError
 from marginfold.parameters import Count, Flag, Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.crossover import crossover
-from marginfold.solvers.svm import SVMBatch, SVMSolution, certify, check_batch, single, uncentre
+from marginfold.solvers.svm import (
+    EXACT,
+    SVMBatch,
+    SVMSolution,
+    certify,
+    check_batch,
+    single,
+    uncentre,
+)
 
 BOUND = 1e-9
 """Share of the cost within which a multiplier of libsvm is at its bound."""
@@ -78,15 +87,19 @@ class LibSVM:
         c = batch.costs[b]
         features = batch.whitened(b)
         svc = SVC(kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=self.quiet)
-        with warnings.catch_warnings() if self.quiet else nullcontext():
-            if self.quiet:
-                warnings.simplefilter("ignore", ConvergenceWarning)
-            svc.fit(features, batch.signs[b], sample_weight=np.ascontiguousarray(c))
+        weights = np.ascontiguousarray(c)
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            with warnings.catch_warnings() if self.quiet else nullcontext():
+                if self.quiet:
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                svc.fit(features, batch.signs[b], sample_weight=weights)
         dual: Array = np.zeros(len(c))
         dual[svc.support_] = np.abs(svc.dual_coef_[0])
         coef = np.asarray(svc.coef_[0], dtype=np.float64)
         n_iter = int(np.max(svc.n_iter_))
         lower, upper = dual <= BOUND * c, dual >= (1.0 - BOUND) * c
         exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=self.tol)
+        if exact is not None and exact.gap <= EXACT:
+            return uncentre(batch, b, exact)
         plain = certify(batch, b, coef, dual, n_iter=n_iter, tol=self.tol)
         return uncentre(batch, b, exact if exact and exact.gap < plain.gap else plain)
