@@ -126,7 +126,7 @@ line answers without waiting for scikit-learn."""
 
 _MODULES = (
     *("datasets", "errors", "estimators", "feature_maps", "graphs", "models"),
-    *("planner", "plotting", "protocols", "reports", "solvers", "tables", "workers"),
+    *("planner", "plotting", "progress", "protocols", "reports", "solvers", "tables", "workers"),
 )
 """Modules that `import marginfold` gives as attributes."""
 
