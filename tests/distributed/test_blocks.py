@@ -29,6 +29,31 @@ def remote_blocks(X, codes, weights):
     return rows.coordinates(Linear(center=False), weights, codes).blocks
 
 
+@pytest.mark.parametrize(
+    ("chunks", "lengths"),
+    [((10,) * 9, [30, 30, 30]), ((1, 1, 1, 87), [3, 87]), ((50, 40), [50, 40])],
+)
+def test_small_chunks_are_merged(chunks, lengths, monkeypatch):
+    import marginfold.distributed.reading as reading
+
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 8 * 2 * 30)
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    known = da.from_array(X, chunks=(chunks, (2,)))
+    for lazy in (known, known[known[:, 0] < np.inf]):  # the second has chunks of unknown size
+        rows = reading.read_rows(SVMPCA(), lazy)
+        assert rows.lengths.tolist() == lengths
+        assert np.array_equal(np.concatenate([part.compute() for part in rows.parts]), X)
+
+
+def test_large_chunks_are_cut(monkeypatch):
+    import marginfold.distributed.reading as reading
+
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 8 * 2 * 30)
+    monkeypatch.setattr(reading, "LARGEST_CHUNK", 8 * 2 * 60)
+    rows = reading.read_rows(SVMPCA(), da.ones((90, 2), chunks=(90, 1)))
+    assert rows.lengths.tolist() == [30, 30, 30]
+
+
 def first_number(block):
     return block.start, len(block), float(block.Z[0, 0])
 

@@ -24,6 +24,7 @@ from marginfold import (
     WSVDA,
     GraphEmbedding,
     LapSVC,
+    LowRankKernel,
     TwinSVC,
 )
 from marginfold.graphs import AnchorGraph, TotalGraph, WithinClassGraph
@@ -143,8 +144,9 @@ def test_two_classes(data, small_blocks):
         Nystroem(gamma=0.05, n_components=40, random_state=5),
         RBFSampler(gamma=0.05, n_components=50, random_state=5),
         PolynomialFeatures(2, include_bias=False),
+        LowRankKernel("rbf", rank=40),
     ],
-    ids=["Nystroem", "RBFSampler", "PolynomialFeatures"],
+    ids=["Nystroem", "RBFSampler", "PolynomialFeatures", "LowRankKernel"],
 )
 @pytest.mark.parametrize("name", ["LSVA within", "LDA", "SVMPCA", "GEPSVC", "LPP"])
 def test_explicit_features(name, kernel, data, small_blocks):
@@ -153,6 +155,15 @@ def test_explicit_features(name, kernel, data, small_blocks):
     model = clone(MODELS[name]).set_params(kernel=kernel)
     found = fitted(model, da.from_array(X, chunks=(150, 6)), y)
     assert_same_fit(found, fitted(model, X, y))
+
+
+def test_a_low_rank_kernel_on_a_cluster(data, weights, client, small_blocks):
+    X, y = data
+    model = LSVA(2, graph=AnchorGraph(40), kernel=LowRankKernel("rbf", tol=0.1))
+    found = fitted(model, da.from_array(X, chunks=(300, 6)), y, weights)
+    expected = fitted(model, X, y, weights)
+    assert_same_fit(found, expected)
+    assert np.allclose(found.transform(X), expected.transform(X), rtol=1e-8, atol=1e-10)
 
 
 def test_a_frozen_transformer_is_used_as_it_is(data, small_blocks):

@@ -169,7 +169,9 @@ class GraphEmbedding(Projection):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).  A dask collection is fitted on the current
+            client of ``distributed``, without gathering it.
         y : array of shape (n_samples,), optional
             Class labels, needed only by graphs of classes and ignored otherwise.
         sample_weight : array of shape (n_samples,), optional

@@ -63,7 +63,9 @@ class MarginSubspace(Projection, ABC):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).  A dask collection is fitted on the current
+            client of ``distributed``, without gathering it.
         y : array of shape (n_samples,)
             Class labels of any type; rows equal to ``unlabeled`` have none.
         sample_weight : array of shape (n_samples,), optional

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from marginfold.eigen import pencil_pairs
 from marginfold.errors import MarginfoldWarning, warn
-from marginfold.estimators.lazy_input import check_lazy_graphs
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.geometry.metric import has_no_scatter
@@ -126,9 +126,9 @@ class MRGEPSVC(NearestPlane):
         self.kernel = kernel
         self.class_weight = class_weight
 
-    def _check_lazy(self, X: Any) -> None:
-        if self.graph_weight > 0:
-            check_lazy_graphs(X, self._rule())
+    @property
+    def _rules(self) -> Sequence[Any]:
+        return (self._rule(),) if self.graph_weight > 0 else ()
 
     def _rule(self) -> Any:
         """Return the graph, or the paper's."""

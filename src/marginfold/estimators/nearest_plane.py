@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, warn
 from marginfold.estimators.coordinates import Coordinates
-from marginfold.estimators.lazy_input import distributed, is_lazy
+from marginfold.estimators.lazy_input import check_lazy_graphs, distributed, is_lazy
 from marginfold.estimators.plane_rows import Heights, PlaneRows
 from marginfold.estimators.preparation import coordinates, read_labelled
 from marginfold.feature_maps import is_linear, is_pairwise
@@ -79,6 +80,11 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
     kernel: Any
     class_weight: Any
 
+    @property
+    def _rules(self) -> Sequence[Any]:
+        """The graphs that the planes need."""
+        return ()
+
     @abstractmethod
     def _planes(self, rows: PlaneRows) -> Array:
         """Return the planes (columns, offset last) and set what certifies them."""
@@ -88,7 +94,9 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).  A dask collection is fitted on the current
+            client of ``distributed``, without gathering it.
         y : array of shape (n_samples,)
             Class labels of any type.
         sample_weight : array of shape (n_samples,), optional
@@ -100,7 +108,7 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         """
         check_parameters(self, self.CONSTRAINTS)
         with atomic_fit(self):
-            self._check_lazy(X)
+            check_lazy_graphs(X, *self._rules)
             read = read_labelled(self, X, y, sample_weight)
             self.classes_ = read.classes
             c = coordinates(self.kernel, read.X, read.weights, read.codes)
@@ -110,9 +118,6 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
                 rows = PlaneRows.of(c, factors, self.tikhonov, normalize=bool(self.normalize))
                 self._store(rows, self._planes(rows))
         return self
-
-    def _check_lazy(self, X: Any) -> None:
-        """Refuse a dask collection that the method cannot be fitted on, before it is read."""
 
     def _class_factors(self, c: Coordinates) -> Array:
         """Return what the weights of each class are multiplied by; "balanced" makes all equal."""

@@ -150,7 +150,9 @@ class SVMPCA(Projection):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).  A dask collection is fitted on the current
+            client of ``distributed``, without gathering it.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             Weight 2 is the row twice, weight 0 the row absent.
