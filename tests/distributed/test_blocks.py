@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from marginfold import LDA, LSVA, SVMPCA
-from marginfold.blocks import Block, LocalBlocks
+from marginfold.blocks import Block
 from marginfold.errors import CancelledError, WorkerLostError
-from marginfold.geometry.moments import class_means, score_signs, spread, within_scatter
+from marginfold.geometry.moments import class_means, spread, within_scatter
 from marginfold.progress import watch
-from marginfold.rows import column_signs
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 
@@ -78,21 +77,6 @@ def test_sums_over_blocks_are_those_of_an_array(data, weights, small_blocks):
     assert np.allclose(within_scatter(blocks, means), within, rtol=1e-9, atol=1e-9)
     total = np.cov(X.T, aweights=weights, ddof=0) * weights.sum()
     assert np.allclose(spread(blocks), total, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("cut", [1, 2, 5, 40])
-def test_signs_of_scores_in_blocks(cut):
-    """Also of columns whose largest entries tie, and of one that is symmetric or zero."""
-    rng = np.random.default_rng(0)
-    half = rng.normal(size=(20, 4))
-    Z = np.concatenate([half, -half])
-    Z[3, 1] = 9.0
-    Z[30, 1] = -9.0 * (1 + 1e-12)
-    Z[:, 3] = 0.0
-    W = np.eye(4)
-    blocks = LocalBlocks.cut(Z, np.zeros(40, dtype=int), np.ones(40), -(-40 // cut))
-    assert (score_signs(blocks, W) == column_signs(Z)).all()
-    assert (score_signs(blocks, -W) == column_signs(-Z)).all()
 
 
 @pytest.mark.parametrize("model", [LDA(), SVMPCA(2)])
