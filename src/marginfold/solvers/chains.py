@@ -28,7 +28,10 @@ WARM_ROWS = 3000
 WARM_COLUMNS = 200
 """Dimensions above which a face is too large, and too many rows are near the margin."""
 
-MISSES = 2
+SEED_EVERY = 4
+"""Of few rows, every so many problems of a chain are solved first."""
+
+MISSES = 3
 """Faces in a row that were not the next one's, after which no more are tried in a chain."""
 
 FIRST_WIDTH = 0.3
@@ -107,9 +110,9 @@ class _Chain:
 
     def run(self) -> dict[int, SVMSolution]:
         found: dict[int, SVMSolution] = {}
+        before: int | None = None  # the last problem that has multipliers to begin with
         misses = 0
         for position, b in enumerate(self.indices):
-            before = self.indices[position - 1] if position else None
             solution = None
             if before is not None and misses < MISSES:
                 solution = from_face(self.batch, b, found[before].dual, tol=self.tol)
@@ -121,6 +124,7 @@ class _Chain:
             if solution is None:
                 solution = self._solve(b, before, found)
             found[b] = solution
+            before = b if solution.converged else before
         return found
 
     def _solve(self, b: int, before: int | None, found: dict[int, SVMSolution]) -> SVMSolution:

@@ -53,6 +53,9 @@ ROUNDS = 25
 STEPS = np.linspace(0.0, 1.0, 17)[1:]
 """Points of the line search between two solutions."""
 
+NARROW = 0.5
+"""Half-width with which a zone without rows is looked for anew at w = 0, where all are deep."""
+
 LOCAL_BLOCK = 8192
 """Rows of a block in the memory of this process: its vectors stay in cache."""
 
@@ -183,14 +186,19 @@ def _round(
     """Solve each problem on its zone; return those that need another round."""
     parts = blocks.map(screen, _questions(searches))
     trials: list[tuple[_Search, SVMSolution, Array]] = []
+    anew = []
     for b, search in enumerate(searches):
         zone = Zone.joined([part[b] for part in parts])
         if len(zone.Z) > largest:
             continue  # the caller has better means
+        if zone.is_empty:
+            search.plane, search.delta = np.zeros_like(search.plane), min(search.delta, NARROW)
+            anew.append(search)
+            continue
         solution = _solve_zone(search, zone, solve, aim)
         trials.append((search, solution, search.problem.plane(solution.coef, solution.intercept)))
     if not trials:
-        return []
+        return anew
     planes = np.stack([plane for _, _, plane in trials])
     costs = [search.problem for search, _, _ in trials]
     hinges = np.sum(blocks.map(hinge, planes, *_sides(costs)), axis=0)
@@ -205,7 +213,7 @@ def _round(
             )
         if search.gap > aim:
             failed.append((search, plane))
-    return _move(blocks, failed) if failed else []
+    return anew + (_move(blocks, failed) if failed else [])
 
 
 def _solve_zone(search: _Search, zone: Zone, solve: Solve, aim: float) -> SVMSolution:
@@ -311,6 +319,11 @@ class Zone:
             sums=np.sum([part.sums for part in parts], axis=0),
         )
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether every row is far outside, so that nothing is left to solve."""
+        return not len(self.Z) and not self.mass.any()
+
 
 def _excess(block: Block, planes: Array) -> Array:
     """Return f for every problem, shape (n_problems, n)."""
@@ -384,7 +397,7 @@ def dual_of(blocks: LocalBlocks, problem: BlockProblem, sets: Sets) -> Array:
     parts = []
     for block in blocks.blocks:
         y = problem.signs[block.codes]
-        t = y * (block.Z @ sets.plane[:-1] + sets.plane[-1]) - 1.0
+        t = y * _excess(block, sets.plane[None])[0] - 1.0  # to the last bit as `screen` has it
         c = block.weights * problem.costs[block.codes]
         parts.append(np.where(t < -sets.delta, c * np.where(y > 0, *sets.shares), 0.0))
     dual = np.concatenate(parts)
