@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+
+from marginfold.threads import one_thread
 
 Array = NDArray[Any]
 
@@ -140,34 +140,6 @@ class SharedRows:
         return grams
 
 
-class _BlasLimit:
-    """One limit for all fits that run at the same time, lifted when the last of them ends."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._users = 0
-        self._controller: ThreadpoolController | None = None
-        self._limiter: Any = None
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        with self._lock:
-            if self._users == 0:
-                self._controller = self._controller or ThreadpoolController()
-                self._limiter = self._controller.limit(limits=1, user_api="blas")
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if self._users == 0:
-                    self._limiter.restore_original_limits()
-
-
-_BLAS_LIMIT = _BlasLimit()
-
-
 @contextmanager
 def one_blas_thread(n_columns: int = 0) -> Iterator[None]:
     """Run many small matrix products on one thread; the former limit is restored afterwards.
@@ -177,5 +149,5 @@ def one_blas_thread(n_columns: int = 0) -> Iterator[None]:
     if n_columns > MANY_COLUMNS:
         yield
     else:
-        with _BLAS_LIMIT.hold():
+        with one_thread("blas"):
             yield

@@ -13,13 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, RadiusNeighborsTransformer
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from marginfold.errors import CancelledError, GraphError, InvalidParameterError, MarginfoldWarning
 from marginfold.graphs import NeighborGraph, PermutedGraph, ReconstructionGraph, TotalGraph
 from marginfold.graphs.neighbor_search import find_neighbors
 from marginfold.graphs.search import nearest
-from marginfold.graphs.threads import one_openmp_thread
 from marginfold.progress import watch
 
 rng = np.random.default_rng(17)
@@ -250,17 +249,14 @@ def test_steps_are_reported_and_can_be_cancelled(search, monkeypatch):
         NeighborGraph(search=search).build(X)
 
 
-def test_a_small_search_uses_one_thread_and_restores_the_others():
-    before = openmp_threads()
-    assert before
-    with one_openmp_thread(True):
-        assert set(openmp_threads()) == {1}
-    assert openmp_threads() == before
-    with pytest.raises(KeyError), one_openmp_thread(True):
-        raise KeyError
-    with one_openmp_thread(False):
-        assert openmp_threads() == before
-    assert openmp_threads() == before
+@pytest.mark.parametrize(("small", "threads"), [(len(X) ** 2, 1), (len(X) ** 2 - 1, 2)])
+def test_a_small_search_uses_one_thread_and_restores_the_others(small, threads, monkeypatch):
+    monkeypatch.setattr("marginfold.graphs.search.SMALL_SEARCH", small)
+    inside = []
+    with threadpool_limits(2), watch(lambda event: inside.extend(openmp_threads())):
+        NeighborGraph(search="exact").build(X)
+        assert set(openmp_threads()) == {2}
+    assert set(inside) == {threads}
 
 
 def test_an_exact_search_warns_about_nothing():

@@ -18,7 +18,6 @@ from workers import call_functions as f
 
 from marginfold.errors import InvalidInputError, InvalidParameterError, WorkerLostError
 from marginfold.workers import run_calls
-from marginfold.workers.threads import one_thread
 from marginfold.workers.travel import REMOTE
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -138,24 +137,6 @@ def test_linear_algebra_has_one_thread(n_jobs, monkeypatch):
         for _, found in run_calls(f.threads, range(2), n_jobs=n_jobs):
             assert found
             assert set(found) == {1}
-        assert set(f.thread_limits()) == {2}
-
-
-def test_overlapping_limits_are_lifted_by_the_last():
-    entered, leave = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with one_thread():
-            entered.set()
-            leave.wait()
-
-    with threadpool_limits(2):
-        with one_thread():
-            other = threading.Thread(target=hold)
-            other.start()
-            entered.wait()
-        leave.set()
-        other.join()
         assert set(f.thread_limits()) == {2}
 
 

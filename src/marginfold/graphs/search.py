@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,8 +13,8 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
-from marginfold.graphs.threads import one_openmp_thread
 from marginfold.progress import report
+from marginfold.threads import one_thread
 
 TREE_MAX_COLUMNS = 8
 """Up to this many columns a k-d tree is faster than all distances, even on round clouds."""
@@ -145,7 +146,7 @@ def _candidates(points: Any, X: Any, count: int) -> IntArray:
     search.fit(points if centre is None else points - centre)
     n, m = X.shape[0], points.shape[0]
     found = np.empty((n, count), dtype=np.intp)
-    with one_openmp_thread(n * m <= SMALL_SEARCH):
+    with one_thread("openmp") if n * m <= SMALL_SEARCH else nullcontext():
         parts = list(chunks(n, m, CHUNK_ENTRIES if sparse else PAIRS_PER_STEP))
         for part in watched(parts, n, "neighbors"):
             rows = X[part] if centre is None else X[part] - centre

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from marginfold.errors import InvalidParameterError, WorkerLostError
-from marginfold.workers.threads import one_thread
+from marginfold.threads import one_thread
 from marginfold.workers.travel import opened
 
 ATTEMPTS = 3

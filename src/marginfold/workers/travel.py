@@ -15,7 +15,7 @@ from typing import Any
 
 from marginfold._version import __version__
 from marginfold.errors import ClusterError, InvalidInputError
-from marginfold.workers.threads import one_thread
+from marginfold.threads import one_thread
 
 REMOTE = "In the process of the call:"
 """Heads the traceback that an error brings along from another process, as a note."""
