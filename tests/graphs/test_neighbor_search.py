@@ -252,6 +252,7 @@ def test_steps_are_reported_and_can_be_cancelled(search, monkeypatch):
 @pytest.mark.parametrize(("small", "threads"), [(len(X) ** 2, 1), (len(X) ** 2 - 1, 2)])
 def test_a_small_search_uses_one_thread_and_restores_the_others(small, threads, monkeypatch):
     monkeypatch.setattr("marginfold.graphs.search.SMALL_SEARCH", small)
+    monkeypatch.setattr("marginfold.graphs.search.PAIRS_PER_STEP", 50 * len(X))
     inside = []
     with threadpool_limits(2), watch(lambda event: inside.extend(openmp_threads())):
         NeighborGraph(search="exact").build(X)

@@ -13,12 +13,11 @@ from marginfold.atomic import atomic_fit
 from marginfold.errors import (
     CancelledWarning,
     ExhaustedWarning,
-    MarginfoldWarning,
     NoDirectionError,
     UncertifiedWarning,
-    warn,
 )
 from marginfold.estimators.lazy_input import distributed, is_lazy
+from marginfold.estimators.paths import Note, finish
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.deflation import leading_directions
@@ -27,8 +26,6 @@ from marginfold.geometry.metric import Penalty
 from marginfold.geometry.tasks import SCHEDULES, task_name
 from marginfold.parameters import Choice, Constraint, Count, Number, check_parameters
 from marginfold.rows import Array, one_blas_thread
-
-Note = tuple[str, type[MarginfoldWarning]]
 
 
 class MarginSubspace(Projection, ABC):
@@ -105,14 +102,7 @@ class MarginSubspace(Projection, ABC):
         for member, subspace in zip(members, subspaces, strict=True):
             notes += member._store(prepared, subspace)
             member._learn_reconstruction(prepared.X, prepared.weights)
-            if member is not self:
-                for name in ("n_features_in_", "feature_names_in_"):
-                    if hasattr(self, name):
-                        setattr(member, name, getattr(self, name))
-        for category in dict.fromkeys(category for _, category in notes):
-            messages = [message for message, kind in notes if kind is category]
-            first = "" if len(members) == 1 else f"{len(messages)} of {len(members)} fits; first: "
-            warn(first + messages[0], category)
+        finish(members, self, notes)
 
     def _store(self, prepared: Prepared, subspace: Subspace) -> list[Note]:
         """Set the fitted attributes; return what the user should be warned of."""
