@@ -198,9 +198,15 @@ def batch_of(
     """Return the problems of tasks with their costs, on rows in an array or in blocks."""
     pairs = list(zip(tasks, costs, strict=True))
     if isinstance(rows, SharedRows):
-        signs = np.stack([labelled.signs(task) for task in tasks])
-        row_costs = np.stack([labelled.costs(task, C) for task, C in pairs])
-        return SVMBatch(rows, signs, row_costs, scale, deflated)
+        signs = {task: labelled.signs(task) for task in set(tasks)}
+        row_costs = {pair: labelled.costs(*pair) for pair in set(pairs)}
+        return SVMBatch(
+            rows,
+            np.stack([signs[task] for task in tasks]),
+            np.stack([row_costs[pair] for pair in pairs]),
+            scale,
+            deflated,
+        )
     class_signs = np.stack([labelled.class_signs(task) for task in tasks])
     class_costs = np.stack([labelled.class_costs(task, C) for task, C in pairs])
     return BlockBatch(rows, class_signs, class_costs, scale, deflated)

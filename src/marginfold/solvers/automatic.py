@@ -17,7 +17,7 @@ from marginfold.parameters import Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.interior_point import InteriorPoint
 from marginfold.solvers.libsvm import LibSVM
-from marginfold.solvers.svm import SVMBatch, SVMSolution, check_batch, single
+from marginfold.solvers.svm import SVMBatch, SVMSolution, check_batch, project, single
 
 FEW_ROWS_PER_DIMENSION = 7
 """Rows per dimension up to which libsvm needs less time than matrix products of n r^2."""
@@ -95,13 +95,14 @@ def _suits_libsvm(batch: SVMBatch, b: int) -> bool:
 def _are_apart(batch: SVMBatch, b: int) -> bool:
     """Return whether hardly a row is on the wrong side of the plane between the means.
 
-    The mean rows are compared in units of each feature's variance.
+    The mean rows are compared in units of each feature's variance, without what is deflated.
     """
     y, X = batch.signs[b], batch.rows.features
     taken = batch.costs[b] > 0
     sides = np.stack([(y > 0) & taken, (y < 0) & taken]).astype(np.float64)
     means = (sides @ X) / sides.sum(axis=1, keepdims=True)
-    variances = batch.rows.variances
-    direction: Array = (means[0] - means[1]) / np.where(variances > 0, variances, 1.0)
+    variances, scale = batch.rows.variances, batch.scale[b]
+    apart = (means[0] - means[1]) / np.where(variances > 0, variances, 1.0)
+    direction: Array = scale * project(batch, b, apart / scale)
     wrong = y * (X @ direction - 0.5 * (means[0] + means[1]) @ direction) <= 0
     return bool(np.count_nonzero(wrong & taken) <= APART * len(y))

@@ -109,18 +109,40 @@ class _Chain:
         return self.batch.signs.shape[1]
 
     def run(self) -> dict[int, SVMSolution]:
+        return self._one_by_one() if self.n_rows >= WARM_ROWS else self._side_by_side()
+
+    def _side_by_side(self) -> dict[int, SVMSolution]:
+        """Solve every few problems in one batch, those between by faces or in another."""
+        found = self._cold(self.indices[::SEED_EVERY])
+        left: list[int] = []
+        last, misses = found[self.indices[0]], 0
+        for b in self.indices:
+            if b not in found and last.converged and misses < MISSES:
+                solution = from_face(self.batch, b, last.dual, tol=self.tol)
+                misses = 0 if solution is not None else misses + 1
+                if solution is not None:
+                    found[b] = solution
+            if b in found:
+                last = found[b]
+            else:
+                left.append(b)
+        return found | self._cold(left)
+
+    def _cold(self, problems: list[int]) -> dict[int, SVMSolution]:
+        if not problems:
+            return {}
+        return dict(zip(problems, self.solve_cold(self.batch.take(problems)), strict=True))
+
+    def _one_by_one(self) -> dict[int, SVMSolution]:
+        """Solve each problem by the face of the one before, else by sifting from there."""
         found: dict[int, SVMSolution] = {}
         before: int | None = None  # the last problem that has multipliers to begin with
         misses = 0
-        for position, b in enumerate(self.indices):
+        for b in self.indices:
             solution = None
             if before is not None and misses < MISSES:
                 solution = from_face(self.batch, b, found[before].dual, tol=self.tol)
                 misses = 0 if solution is not None else misses + 1
-            elif before is not None and self.n_rows < WARM_ROWS:
-                rest = self.indices[position:]
-                cold = self.solve_cold(self.batch.take(rest))
-                return found | dict(zip(rest, cold, strict=True))
             if solution is None:
                 solution = self._solve(b, before, found)
             found[b] = solution

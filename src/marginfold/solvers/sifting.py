@@ -21,6 +21,7 @@ import numpy as np
 
 from marginfold.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.rows import Array, SharedRows
+from marginfold.solvers.block_bias import bias_shifts
 from marginfold.solvers.svm import EXACT, TINY, SVMBatch, SVMSolution
 
 SAMPLE_SHARE = 0.1
@@ -52,6 +53,9 @@ ROUNDS = 25
 
 STEPS = np.linspace(0.0, 1.0, 17)[1:]
 """Points of the line search between two solutions."""
+
+ON_MARGIN = 1e-9
+"""Largest distance to the margin of a row that is on it."""
 
 NARROW = 0.5
 """Half-width with which a zone without rows is looked for anew at w = 0, where all are deep."""
@@ -135,6 +139,7 @@ class _Search:
     sets: Sets | None = None
     n_iter: int = 0
     gap: float = np.inf
+    flat: bool = False  # no row of the zone fixes the bias of the best solution
 
 
 def sift(
@@ -177,6 +182,7 @@ def sift(
         active = _round(blocks, active, solve, aim, largest)
         if not active:
             break
+    _centre_biases(blocks, [search for search in searches if search.flat])
     return [_result(search, tol) for search in searches]
 
 
@@ -186,7 +192,7 @@ def _round(
     """Solve each problem on its zone; return those that need another round."""
     parts = blocks.map(screen, _questions(searches))
     trials: list[tuple[_Search, SVMSolution, Array]] = []
-    anew = []
+    zones, anew = [], []
     for b, search in enumerate(searches):
         zone = Zone.joined([part[b] for part in parts])
         if len(zone.Z) > largest:
@@ -197,6 +203,7 @@ def _round(
             continue
         solution = _solve_zone(search, zone, solve, aim)
         trials.append((search, solution, search.problem.plane(solution.coef, solution.intercept)))
+        zones.append(zone)
     if not trials:
         return anew
     planes = np.stack([plane for _, _, plane in trials])
@@ -208,6 +215,7 @@ def _round(
         gap = max(0.0, objective - search.lower) / max(objective, TINY)
         if gap < search.gap:
             search.gap = gap
+            search.flat = zones[b].distance(search.problem, plane) > ON_MARGIN
             search.best = replace(
                 solution, objective=objective, dual_objective=search.lower, gap=gap
             )
@@ -267,6 +275,18 @@ def _move(blocks: RowBlocks, failed: list[tuple[_Search, Array]]) -> list[_Searc
     return again
 
 
+def _centre_biases(blocks: RowBlocks, searches: list[_Search]) -> None:
+    """Move each bias to the middle of its optimal values over all rows."""
+    found = [(search, search.best) for search in searches if search.best is not None]
+    if not found:
+        return
+    problems = [search.problem for search, _ in found]
+    planes = np.stack([s.problem.plane(best.coef, best.intercept) for s, best in found])
+    shifts = bias_shifts(blocks, planes, *_sides(problems))
+    for (search, best), shift in zip(found, shifts, strict=True):
+        search.best = replace(best, intercept=best.intercept + float(shift))
+
+
 def _result(search: _Search, tol: float) -> tuple[SVMSolution, Sets | None]:
     if search.best is None:
         r = len(search.problem.scale)
@@ -318,6 +338,11 @@ class Zone:
             mass=np.sum([part.mass for part in parts], axis=0),
             sums=np.sum([part.sums for part in parts], axis=0),
         )
+
+    def distance(self, problem: BlockProblem, plane: Array) -> float:
+        """Return the distance to the margin of the row that is nearest to it."""
+        t = problem.signs[self.codes] * (self.Z @ plane[:-1] + plane[-1]) - 1.0
+        return float(np.abs(t).min(initial=np.inf))
 
     @property
     def is_empty(self) -> bool:
