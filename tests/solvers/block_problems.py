@@ -141,6 +141,15 @@ def in_order(case: Case) -> Case:
     return replace(case, Z=case.Z[order], codes=case.codes[order], weights=case.weights[order])
 
 
+def halved(case: Case) -> Case:
+    """Let the classes have as many rows each: with small costs the bias has an interval."""
+    codes = np.random.default_rng(84).permutation(np.arange(len(case.Z)) % 2)
+    side = np.where(codes, 1.0, -1.0) - np.where(case.codes, 1.0, -1.0)
+    Z = case.Z.copy()
+    Z[:, 0] += 0.7 * side
+    return replace(case, Z=Z, codes=codes)
+
+
 def deflated(case: Case, k: int, seed: int = 0) -> Case:
     """Forbid k directions."""
     rng = np.random.default_rng([81, seed])
@@ -174,6 +183,7 @@ def random_case(seed: int) -> Case:
         separable,
         lambda c: weighted(c, 4.0, seed),
         with_idle_rows,
+        halved,
         duplicated,
         in_order,
         lambda c: in_a_metric(c, seed=seed),
