@@ -33,11 +33,13 @@ from marginfold import (
     MMDA,
     MRGEPSVC,
     NPE,
+    AnchorGraph,
     BetweenClassGraph,
     ExactKernel,
     GraphEmbedding,
     InteriorPoint,
     Linear,
+    LowRankKernel,
     NeighborGraph,
     PrecomputedGraph,
     ReconstructionGraph,
@@ -55,7 +57,13 @@ from marginfold.feature_maps import Transformed
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning", "error::DeprecationWarning")
 
-FEATURE_MAPS = [Linear(), ExactKernel("rbf"), ExactKernel("poly"), Transformed(PCA(2))]
+FEATURE_MAPS = [
+    Linear(),
+    ExactKernel("rbf"),
+    ExactKernel("poly"),
+    LowRankKernel("rbf"),
+    Transformed(PCA(2)),
+]
 GRAPHS = [
     NeighborGraph(3),
     NeighborGraph(3, within_class=True),
@@ -63,6 +71,7 @@ GRAPHS = [
     BetweenClassGraph(),
     TotalGraph(),
     ReconstructionGraph(3),
+    AnchorGraph(5),
     0.5 * NeighborGraph(3) + WithinClassGraph(),
 ]
 
@@ -93,6 +102,10 @@ BAD_PARAMETERS = {
     "gamma zero": ({"kernel": ExactKernel(gamma=0.0)}, "gamma must be.*> 0; got 0"),
     "gamma text": ({"kernel": ExactKernel(gamma="s")}, "gamma must be.*'scale', 'auto'.*got 's'"),
     "gamma None": ({"kernel": ExactKernel(gamma=None)}, "gamma must be.*'scale'.*got None"),
+    "low rank": ({"kernel": LowRankKernel(rank=0)}, "rank must be.*whole number >= 1; got 0"),
+    "low rank text": ({"kernel": LowRankKernel("rfb")}, "kernel must be one of.*got 'rfb'"),
+    "low rank tol": ({"kernel": LowRankKernel(tol=2.0)}, "tol must be.*got 2"),
+    "max_rank": ({"kernel": LowRankKernel(max_rank=1.5)}, "max_rank must be a whole.*got 1.5"),
     "degree": ({"kernel": ExactKernel("poly", degree=1.5)}, "degree must be a whole.*got 1.5"),
     "coef0": ({"kernel": ExactKernel("poly", coef0=np.nan)}, "coef0 must be a finite.*got nan"),
     "graph text": ({"graph": "kkn"}, "graph='kkn'.*one of 'knn'"),
@@ -104,6 +117,9 @@ BAD_PARAMETERS = {
     "half neighbors": ({"graph": NeighborGraph(2.5)}, "n_neighbors must be a whole.*got 2.5"),
     "heat width": ({"graph": NeighborGraph(width=0.0)}, "width must be.*'auto'.*> 0; got 0"),
     "graph mode": ({"graph": NeighborGraph(mode="both")}, "mode must be.*'mutual'; got 'both'"),
+    "no anchors": ({"graph": AnchorGraph(0)}, "n_anchors must be.*whole number >= 1; got 0"),
+    "half anchors": ({"graph": AnchorGraph(2.5)}, "n_anchors must be.*whole.*got 2.5"),
+    "anchor width": ({"graph": AnchorGraph(width=0.0)}, "width must be.*'auto'.*> 0; got 0"),
     "lle ridge": ({"graph": ReconstructionGraph(reg=-1.0)}, "reg must be.*> 0; got -1"),
     "sum with a text": (
         {"graph": (NeighborGraph() + TotalGraph()).set_params(second="within")},
@@ -126,8 +142,8 @@ MACHINE_PARAMETERS = {
     "float components": ({"n_components": 2.0}, "n_components must be a whole.*got 2.0"),
     "None components": ({"n_components": None}, "n_components must be a whole.*got None"),
     "scaling": ({"scaling": "none"}, "scaling must be one of 'unit', 'margin'; got 'none'"),
-    "solver text": ({"solver": "newton"}, "solver must be 'interior_point'.*got 'newton'"),
-    "solver None": ({"solver": None}, "solver must be 'interior_point'.*got None"),
+    "solver text": ({"solver": "newton"}, "solver must be 'auto', 'interior_point'.*got 'newton'"),
+    "solver None": ({"solver": None}, "solver must be 'auto', 'interior_point'.*got None"),
     "solver class": ({"solver": InteriorPoint}, "solver must be.*got.*InteriorPoint"),
     "graph None": ({"graph": None}, "graph=None.*one of 'knn'"),
 }

@@ -23,6 +23,8 @@ from marginfold import (
     GraphEmbedding,
     LapSVC,
     Linear,
+    LowRankKernel,
+    SubspaceSearchCV,
     TwinSVC,
 )
 
@@ -66,6 +68,9 @@ ESTIMATORS = [
     NPE(kernel="rbf"),
     Linear(),
     ExactKernel("rbf"),
+    LowRankKernel(),
+    SVMPCA(kernel=LowRankKernel()),
+    SubspaceSearchCV(LSVA()),
 ]
 
 

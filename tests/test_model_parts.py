@@ -10,6 +10,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 from sklearn.kernel_approximation import Nystroem
+from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors
 
 from marginfold import LSVA, NeighborGraph, feature_maps, graphs, solvers
 from marginfold.errors import MarginfoldWarning
@@ -20,6 +21,7 @@ pytest.importorskip("skops.io", reason="model files need skops")
 X, y = load_iris(return_X_y=True)
 X, y = X[::3], y[::3]
 GRAPHS = {
+    graphs.AnchorGraph: graphs.AnchorGraph(9),
     graphs.BetweenClassGraph: graphs.BetweenClassGraph(),
     graphs.NeighborGraph: NeighborGraph(5),
     graphs.PermutedGraph: graphs.PermutedGraph(NeighborGraph(5), random_state=3),
@@ -33,9 +35,19 @@ GRAPHS = {
 MAPS = {
     feature_maps.ExactKernel: feature_maps.ExactKernel("rbf", gamma=0.5),
     feature_maps.Linear: feature_maps.Linear(),
+    feature_maps.LowRankKernel: feature_maps.LowRankKernel("rbf", gamma=0.5, rank=20),
     feature_maps.Transformed: Nystroem(n_components=9, random_state=0),
 }
-SOLVERS = {solvers.InteriorPoint: solvers.InteriorPoint(), solvers.LibSVM: solvers.LibSVM()}
+SOLVERS = {
+    solvers.Automatic: solvers.Automatic(),
+    solvers.InteriorPoint: solvers.InteriorPoint(),
+    solvers.LibSVM: solvers.LibSVM(),
+}
+SEARCHES = {
+    "transformer": KNeighborsTransformer(mode="distance"),
+    "brute": KNeighborsTransformer(mode="distance", algorithm="brute"),
+    "no transformer": NearestNeighbors(),
+}
 
 
 def public_classes(module, method):
@@ -63,8 +75,9 @@ def test_no_public_part_is_left_out_below():
         *({"graph": graph} for graph in GRAPHS.values()),
         *({"kernel": feature_map} for feature_map in MAPS.values()),
         *({"solver": solver} for solver in SOLVERS.values()),
+        *({"graph": NeighborGraph(search=search)} for search in SEARCHES.values()),
     ],
-    ids=[kind.__name__ for kind in (*GRAPHS, *MAPS, *SOLVERS)],
+    ids=[*(kind.__name__ for kind in (*GRAPHS, *MAPS, *SOLVERS)), *SEARCHES],
 )
 def test_every_public_part_of_an_estimator_can_be_saved(parameters, tmp_path):
     model = fitted(parameters)

@@ -15,12 +15,22 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.kernel_approximation import Nystroem
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import marginfold
-from marginfold import LSVA, MMDA, MarginMap, NeighborGraph, WithinClassGraph
+from marginfold import (
+    LSVA,
+    MMDA,
+    AnchorGraph,
+    LowRankKernel,
+    MarginMap,
+    NeighborGraph,
+    SubspaceSearchCV,
+    WithinClassGraph,
+)
 from marginfold.errors import InvalidInputError, MarginfoldWarning
 from marginfold.models import load_model, save_model
 from marginfold.models.allowed import ALLOWED
@@ -30,10 +40,12 @@ skops_io = pytest.importorskip("skops.io", reason="model files need skops")
 
 X, y = load_iris(return_X_y=True)
 X, y = X[::3], y[::3]
+SEARCH = "SubspaceSearchCV"  # of a search one saves the best_estimator_
 ESTIMATORS = sorted(
     name
     for name in marginfold.__all__
     if name[0].isupper()
+    and name != SEARCH
     and hasattr(value := getattr(marginfold, name), "fit")
     and hasattr(value, "get_params")
 )
@@ -59,7 +71,10 @@ CASES += [
 ]
 CASES += [
     pytest.param("LSVA", {"kernel": Nystroem(n_components=9, random_state=0)}, id="LSVA-nystroem"),
+    pytest.param("LSVA", {"kernel": LowRankKernel(rank=9)}, id="LSVA-low-rank"),
+    pytest.param("GESVC", {"graph": AnchorGraph(9)}, id="GESVC-anchors"),
     pytest.param("MMDA", {"solver": marginfold.LibSVM()}, id="MMDA-libsvm"),
+    pytest.param("MMDA", {"solver": "auto"}, id="MMDA-auto"),
     pytest.param("LaplacianEigenmaps", {"graph": "lle"}, id="LaplacianEigenmaps-lle"),
 ]
 
@@ -105,6 +120,18 @@ def test_labels_survive_as_strings_and_pipelines_as_pipelines(tmp_path):
     loaded = load_model(tmp_path / "m.skops")
     assert loaded.predict(X).tolist() == model.predict(X).tolist()
     assert "čáp" in loaded.classes_
+
+
+def test_of_a_search_the_best_estimator_is_saved(tmp_path):
+    classifier = KNeighborsClassifier(1, algorithm="brute")
+    search = SubspaceSearchCV(LSVA(2), graph_weight=[0.1, 10], classifier=classifier, cv=3)
+    search.fit(X, y)
+    with pytest.raises(InvalidInputError, match=f"this {SEARCH} cannot be.*best_estimator_"):
+        save_model(search, tmp_path / "m.skops")
+    save_model(search.best_estimator_, tmp_path / "m.skops")
+    loaded = load_model(tmp_path / "m.skops")
+    np.testing.assert_array_equal(loaded[0].transform(X), search.best_estimator_[0].transform(X))
+    np.testing.assert_array_equal(loaded.predict_proba(X), search.predict_proba(X))
 
 
 def test_every_public_estimator_is_allowed():

@@ -202,10 +202,19 @@ def test_feature_maps_keep_the_contract_too(name):
 
 
 def test_blocks_of_kernel_rows_do_not_change_the_images(monkeypatch):
-    model = fitted("MMDA", "rbf")
+    sizes = []
+
+    def recorded(A, B):
+        sizes.append(len(A))
+        return inverse_multiquadric(A, B)
+
+    model = MMDA(kernel=recorded).fit(X, Y)
     expected = model.transform(NEW)
-    monkeypatch.setattr("marginfold.feature_maps.exact_kernel.BLOCK_BYTES", 8 * len(X) * 4)
+    monkeypatch.setattr("marginfold.feature_maps.kernel_map.BLOCK_BYTES", 8 * len(X) * 4)
+    sizes.clear()
     assert_close(model.transform(NEW), expected)
+    assert max(sizes) == 4
+    assert sum(sizes) == len(NEW) > 4
 
 
 def test_rows_far_from_the_training_rows_do_not_disturb_others():

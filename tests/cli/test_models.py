@@ -331,7 +331,8 @@ def test_without_typer_the_line_that_installs_it_is_shown(capsys, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
 def test_an_interrupt_is_said_and_leaves_nothing(command):
     program = (
-        "import os, signal, sys; from marginfold.cli import main; import marginfold.tables.labelled as t;"
+        "import os, signal, sys; from marginfold.cli import main;"
+        "import marginfold.tables.labelled as t;"
         "t.read_table = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT);"
         "sys.exit(main(['fit', 't.csv', '-t', 'k', '--save', 'm.skops']))"
     )

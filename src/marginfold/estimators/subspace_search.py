@@ -65,7 +65,7 @@ class SubspaceSearchCV(BestPipeline):
         Processes on this machine that share the folds.
     client : distributed.Client or str, optional
         A Dask cluster that shares the folds, or its address.
-    error_score : "raise" or number, default=nan
+    error_score : "raise" or number, default=np.nan
         The score of a fit that fails.
     return_train_score : bool, default=False
 

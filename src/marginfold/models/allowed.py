@@ -18,9 +18,10 @@ from marginfold.estimators.reconstruction import AffineSubspace, FixedPoint, Lea
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
-from marginfold.feature_maps import ExactKernel, Linear
+from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel
 from marginfold.feature_maps.transformed import Transformed
 from marginfold.graphs import (
+    AnchorGraph,
     BetweenClassGraph,
     NeighborGraph,
     PermutedGraph,
@@ -32,7 +33,7 @@ from marginfold.graphs import (
 from marginfold.graphs.neighbors import HeatLink
 from marginfold.graphs.reconstruction import BarycentricLink
 from marginfold.graphs.rule import ScaledGraph, SumGraph
-from marginfold.solvers import InteriorPoint, LibSVM
+from marginfold.solvers import Automatic, InteriorPoint, LibSVM
 from marginfold.tables import TableModel
 
 ESTIMATORS = (
@@ -58,6 +59,8 @@ ESTIMATORS = (
 
 PARTS = (
     AffineSubspace,
+    AnchorGraph,
+    Automatic,
     BarycentricLink,
     BetweenClassGraph,
     ExactKernel,
@@ -68,6 +71,7 @@ PARTS = (
     LeastSquares,
     LibSVM,
     Linear,
+    LowRankKernel,
     NeighborGraph,
     PermutedGraph,
     PrecomputedGraph,
