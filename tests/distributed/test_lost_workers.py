@@ -2,53 +2,70 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import warnings
 
 import numpy as np
 import pytest
-from clusters import Killer, complete
+from clusters import complete, worker_pids
 from same_fit import assert_same_fit
 from sklearn.base import clone
 
 from marginfold import LDA, LSVA
+from marginfold.progress import watch
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 
-ROWS, FEATURES, CLASSES = 24_000, 8, 2
+BLOCKS, ROWS, FEATURES, CLASSES = 12, 2000, 8, 2
+
+EARLIEST, LATEST = 3, 70
+"""Steps of a fit between which a worker is killed; both fits have more."""
 
 
 def block_of_rows(number):
     """Return the rows of one chunk: they can be read again wherever they are needed."""
     rng = np.random.default_rng(number)
-    y = rng.integers(0, CLASSES, ROWS // 12)
+    y = rng.integers(0, CLASSES, ROWS)
     centres = np.random.default_rng(99).normal(size=(CLASSES, FEATURES))
-    return rng.normal(size=(len(y), FEATURES)) + centres[y], y
+    return rng.normal(size=(ROWS, FEATURES)) + centres[y], y
 
 
 def lazy_rows():
-    def rows(block_id):
+    def rows(block_id=None):
         return block_of_rows(block_id[0])[0]
 
-    chunks = ((ROWS // 12,) * 12, (FEATURES,))
-    return da.map_blocks(
-        lambda block_id=None: rows(block_id), chunks=chunks, dtype=float, meta=np.zeros((0, 0))
-    )
+    chunks = ((ROWS,) * BLOCKS, (FEATURES,))
+    return da.map_blocks(rows, chunks=chunks, dtype=float, meta=np.zeros((0, 0)))
 
 
-@pytest.mark.parametrize(
-    ("model", "seed"),
-    [(LSVA(2, graph="within"), 0), (LDA(shrinkage="auto"), 1)],
-    ids=["LSVA", "LDA"],
-)
+class KillOnTheWay:
+    """Kill a worker when a fit has gone a random number of steps."""
+
+    def __init__(self, client, seed):
+        self._client, self._random = client, random.Random(seed)
+        self._rest = self._random.randint(EARLIEST, LATEST)
+        self.killed = False
+
+    def __call__(self, event):
+        self._rest -= 1
+        if self._rest == 0:
+            os.kill(self._random.choice(worker_pids(self._client)), signal.SIGKILL)
+            self.killed = True
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("model", [LSVA(2, graph="within"), LDA(shrinkage="auto")])
 def test_a_killed_worker_costs_time_only(model, seed, client, small_blocks):
-    blocks = [block_of_rows(number) for number in range(12)]
+    blocks = [block_of_rows(number) for number in range(BLOCKS)]
     X, y = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    kill = KillOnTheWay(client, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = clone(model).fit(X, y)
-        with Killer(client, seed, pause=0.3, most=1) as killer:
-            found = model.fit(lazy_rows(), y)
-            while killer.kills == 0:  # the fit was faster than the first kill
-                found = model.fit(lazy_rows(), y)
+        with watch(kill):
+            found = clone(model).fit(lazy_rows(), y)
+    assert kill.killed
     assert_same_fit(found, expected)
     complete(client)
