@@ -19,7 +19,7 @@ from marginfold.solvers.crossover import from_face
 from marginfold.solvers.sifting import LOCAL_BLOCK, BlockProblem, Solve, dual_of, sift
 from marginfold.solvers.svm import SVMBatch, SVMSolution
 
-COLD_ROWS = 50_000
+COLD_ROWS = 15_000
 """Rows from which a single problem is sifted."""
 
 WARM_ROWS = 3000
@@ -46,7 +46,7 @@ QUANTILE = 0.999
 SHRINKAGE = 0.3
 """Share of the last half-width below which the next one does not fall."""
 
-LARGEST_ZONE = 0.5
+LARGEST_ZONE = 0.7
 """Share of the rows above which a zone is no longer worth it."""
 
 FEWEST = 5

@@ -66,7 +66,9 @@ class LibSVM:
 
     def __post_init__(self) -> None:
         positive = Number(0.0, inclusive=False)
-        check_parameters(self, {"tol": positive, "kkt_tol": positive, "max_iter": Count(-1), "quiet": Flag()})
+        check_parameters(
+            self, {"tol": positive, "kkt_tol": positive, "max_iter": Count(-1), "quiet": Flag()}
+        )
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
@@ -86,7 +88,9 @@ class LibSVM:
         """Solve one problem of a batch that was checked."""
         c = batch.costs[b]
         features = batch.whitened(b)
-        svc = SVC(kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=self.quiet)
+        svc = SVC(
+            kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=self.quiet
+        )
         weights = np.ascontiguousarray(c)
         with config_context(assume_finite=True, skip_parameter_validation=True):
             with warnings.catch_warnings() if self.quiet else nullcontext():
