@@ -50,7 +50,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
     kernel : str, callable, feature map or transformer, default="linear"
         See `MMDA`.
     graph : str or graph rule, default="knn"
-        "knn", "within", "between", "total", "lle", or a rule; see `LSVA`.
+        "knn", "within", "between", "total", "lle", "anchors", or a rule; see `LSVA`.
     graph_weight : float, default=1.0
         Weight lam of the graph; 0 is the plain support vector machine.
     normalize_graph : bool, default=True

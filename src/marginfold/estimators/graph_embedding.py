@@ -74,8 +74,8 @@ class GraphEmbedding(Projection):
     n_components : int or None, default=2
         Largest number of components; None returns all that carry something.
     intrinsic : str, graph rule or None, default="knn"
-        What should stay near: "knn", "within", "lle", "total", a rule or a sum of rules.  None is
-        the identity, as in PCA.
+        What should stay near: "knn", "within", "lle", "total", "anchors", a rule or a sum of rules.
+        None is the identity, as in PCA.
     penalty : str or graph rule, default="degrees"
         What should be far apart: "total", "between", a rule, or "degrees": the scatter of all
         rows weighted by their degrees in the intrinsic graph, about their weighted mean (which

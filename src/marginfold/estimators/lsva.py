@@ -32,9 +32,9 @@ class LSVA(MarginSubspace):
     kernel : str, callable, feature map or transformer, default="linear"
         See `MMDA`.
     graph : str or graph rule, default="knn"
-        "knn", "within", "between", "total", "lle", a rule such as ``NeighborGraph(5)`` or a sum
-        like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The graph is built on the input rows
-        (on the kernel's coordinates if the kernel is precomputed).
+        "knn", "within", "between", "total", "lle", "anchors" (for very many rows), a rule such as
+        ``NeighborGraph(5)`` or a sum like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The
+        graph is built on the input rows (on the kernel's coordinates if it is precomputed).
     graph_weight : float, default=1.0
         Weight lam of the graph.
     normalize_graph : bool, default=True
