@@ -72,17 +72,25 @@ class Automatic:
         check_batch(batch)
         found: dict[int, SVMSolution] = {}
         for b in range(len(batch)):
-            if _suits_libsvm(batch, b):
-                limit = ITERATIONS_PER_ROW * batch.signs.shape[1]
-                first = LibSVM(tol=self.tol, kkt_tol=FIRST_TOLERANCE, max_iter=limit, quiet=True)
-                solution = first.solve_problem(batch, b)
-                if solution.converged:
-                    found[b] = solution
+            solution = self._try_libsvm(batch, b) if _suits_libsvm(batch, b) else None
+            if solution is not None:
+                found[b] = solution
         rest = [b for b in range(len(batch)) if b not in found]
         if rest:
             part = batch if len(rest) == len(batch) else batch.take(rest)
             found |= zip(rest, general.solve_batch(part), strict=True)
         return [found[b] for b in range(len(batch))]
+
+    def _try_libsvm(self, batch: SVMBatch, b: int) -> SVMSolution | None:
+        """Return what libsvm finds within its limit, if it is certified."""
+        limit = ITERATIONS_PER_ROW * batch.signs.shape[1]
+        first = LibSVM(tol=self.tol, kkt_tol=FIRST_TOLERANCE, max_iter=limit, quiet=True)
+        try:
+            with np.errstate(all="ignore"):  # what overflows is not certified
+                solution = first.solve_problem(batch, b)
+        except ValueError:  # scikit-learn refuses numbers that libsvm cannot work with
+            return None
+        return solution if solution.converged else None
 
 
 def _suits_libsvm(batch: SVMBatch, b: int) -> bool:

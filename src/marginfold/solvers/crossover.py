@@ -49,7 +49,9 @@ def crossover(
     if best is not None and best.gap <= EXACT:
         return best
     c = batch.costs[b]
-    share = np.where(lower | upper, -1.0, np.minimum(dual, c - dual) / c)
+    free = ~(lower | upper)
+    share = np.full(len(c), -1.0)  # of the cost; rows without one are at both bounds
+    share[free] = np.minimum(dual, c - dual)[free] / c[free]
     n_free = batch.scale.shape[1] - np.count_nonzero(batch.deflated[b].any(axis=0)) + 1
     surplus = np.argsort(-share)[n_free:]
     surplus = surplus[share[surplus] >= 0]
