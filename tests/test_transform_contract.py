@@ -41,6 +41,7 @@ from marginfold import (
     GraphEmbedding,
     LapSVC,
     Linear,
+    LowRankKernel,
     NeighborGraph,
     ReconstructionGraph,
     TwinSVC,
@@ -63,6 +64,7 @@ KERNELS = {
     "precomputed": "precomputed",
     "callable": inverse_multiquadric,
     "map": ExactKernel("laplacian", gamma=0.2),
+    "low rank": LowRankKernel("rbf", rank=15),
     "Nystroem": Nystroem(gamma=0.1, n_components=15, random_state=0),
     "RBFSampler": RBFSampler(gamma=0.1, n_components=15, random_state=0),
     "pipeline": make_pipeline(StandardScaler(with_mean=False), PolynomialFeatures(2)),
@@ -98,6 +100,7 @@ MAPS = {
     "Linear": Linear(),
     "ExactKernel": ExactKernel(),
     "ExactKernel poly": ExactKernel("poly"),
+    "LowRankKernel": KERNELS["low rank"],
     "Transformed": Transformed(KERNELS["Nystroem"]),
 }
 
