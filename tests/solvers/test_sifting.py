@@ -258,6 +258,21 @@ def test_a_row_at_the_edge_of_the_zone_is_on_one_side_of_it_only():
             check_honest(case, solution, dual)
 
 
+def test_a_class_that_the_sample_misses(small_samples, monkeypatch):
+    """Every 233rd row: a Fibonacci number, so that the numbers' places crowd in one corner."""
+    monkeypatch.setattr(sifting, "SMALL_CLASS", 1)
+    codes = np.zeros(233 * 60, dtype=np.intp)
+    codes[7::233] = 1
+    Z = np.random.default_rng(41).standard_normal((len(codes), 5)) + 2.5 * codes[:, None]
+    problem = replace(PLAIN.problem, costs=np.array([1.0, 50.0, 0.0]))
+    case = Case(Z, codes, np.ones(len(codes)), problem)
+    parts = case.blocks(1000).map(sifting.sample, np.array([0.1, 0.1, 0.0]))
+    assert not any(sampled.any() for _, sampled, _ in parts)
+    solution, dual = run(case, n_rows=1000)
+    check_honest(case, solution, dual)
+    check_same(case, solution)
+
+
 def test_the_rows_are_not_written_to(small_samples):
     case = in_a_metric(with_idle_rows(PLAIN))
     for array in (case.Z, case.codes, case.weights, case.problem.scale, case.problem.rotation):
