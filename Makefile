@@ -55,8 +55,9 @@ format: $(READY) ## let ruff repair what it can
 	$(BIN)/ruff check --fix $(RUFF_PATHS)
 	$(BIN)/ruff format $(RUFF_PATHS)
 
-bench: $(READY) ## measure everything in benchmarks/
-	@$(BIN)/python benchmarks/run.py
+bench: $(READY) ## measure everything in benchmarks/ beside the other libraries of benchmarks/peers.txt (about 40 minutes)
+	@$(with_peers)
+	@.venv-bench/bin/python benchmarks/run.py
 
 bench-quick: $(READY) ## the same on small problems
 	@$(BIN)/python benchmarks/run.py --quick
@@ -81,7 +82,7 @@ lock: $(MADE) ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer rel
 	fi
 
 clean: ## remove .venv, caches and everything built
-	rm -rf $(VENV) build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf $(VENV) .venv-bench build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -119,6 +120,22 @@ define make_venv
   echo "cannot make $(VENV): neither '$(PYTHON) -m venv' nor virtualenv works; install python3-venv (or free disk space)" >&2; \
   exit 1; \
 }
+endef
+
+# The other libraries go into an environment of their own that sees the packages of the first; those
+# that cannot be installed here are left out of the table.
+define with_peers
+if [ ! -f .venv-bench/peers ] || [ benchmarks/peers.txt -nt .venv-bench/peers ]; then \
+  rm -rf .venv-bench; \
+  "$(PYTHON)" -m venv .venv-bench \
+    && site=$$(.venv-bench/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+    && $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$site/first.pth \
+    && echo "$(CURDIR)/src" >> $$site/first.pth \
+    && while read -r peer; do \
+      .venv-bench/bin/python -m pip install --quiet "$$peer" || echo "$$peer is left out" >&2; \
+    done < benchmarks/peers.txt \
+    && touch .venv-bench/peers; \
+fi
 endef
 
 # Where pip is told to use no index at all, uv must not look for one.
