@@ -227,7 +227,7 @@ def test_the_names_of_methods_are_those_of_all_public_estimators():
         name
         for name in marginfold.__all__
         if name[0].isupper()
-        and name not in {"ExactKernel", "Linear"}
+        and name not in {"ExactKernel", "Linear", "LowRankKernel", "SubspaceSearchCV"}
         and hasattr(getattr(marginfold, name), "fit")
     ]
     assert sorted(METHODS.values()) == sorted(names)
