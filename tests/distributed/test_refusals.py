@@ -18,11 +18,16 @@ from marginfold import (
     SVMPCA,
     ExactKernel,
     LaplacianEigenmaps,
+    Linear,
     LocallyLinearEmbedding,
+    LowRankKernel,
     MarginMap,
+    SubspaceSearchCV,
 )
 from marginfold.errors import GraphError, InvalidInputError
-from marginfold.graphs import NeighborGraph
+from marginfold.feature_maps import Transformed
+from marginfold.graphs import SHORTHANDS, AnchorGraph, NeighborGraph
+from marginfold.protocols.permutation import graph_permutation_test
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -139,3 +144,37 @@ def test_labels_are_needed():
 def test_a_graph_error_is_a_graph_error():
     with pytest.raises(GraphError):
         LSVA().fit(unreadable(), np.arange(60) % 2)
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [Linear(), ExactKernel(), LowRankKernel(), Transformed(StandardScaler())],
+    ids=lambda feature_map: type(feature_map).__name__,
+)
+def test_feature_maps_do_not_gather_rows_in_silence(feature_map, data):
+    rows = data[0][:50]
+    with pytest.raises(InvalidInputError, match="kernel of an estimator"):
+        clone(feature_map).fit(unreadable())
+    fitted = clone(feature_map).fit(rows[:, :4])
+    with pytest.raises(InvalidInputError, match="map_blocks"):
+        fitted.transform(unreadable())
+    with pytest.raises(InvalidInputError, match="map_blocks"):
+        fitted.project(unreadable(), np.ones((fitted.transform(rows[:2, :4]).shape[1], 1)))
+
+
+@pytest.mark.parametrize(
+    "rule", [*(make() for make in SHORTHANDS.values()), AnchorGraph(), 0.5 * NeighborGraph()]
+)
+def test_graphs_do_not_gather_rows_in_silence(rule):
+    with pytest.raises(InvalidInputError, match=r"dask Array.*AnchorGraph\(\)"):
+        rule.build(unreadable(), np.arange(60) % 2)
+
+
+def test_a_search_does_not_gather_rows_in_silence():
+    with pytest.raises(InvalidInputError, match="sample of the rows"):
+        SubspaceSearchCV(LSVA(2)).fit(unreadable(), np.arange(60) % 2)
+
+
+def test_protocols_do_not_gather_rows_in_silence():
+    with pytest.raises(InvalidInputError, match="sample of the rows"):
+        graph_permutation_test(LSVA(1), unreadable(), np.arange(60) % 2)

@@ -165,3 +165,13 @@ def test_names_and_frames():
     assert list(frame.columns) == [f"lowrankkernel{i}" for i in range(frame.shape[1])]
     assert list(found.feature_names_in_) == ["a", "b"]
     assert isinstance(found.fit_coordinates(X), np.ndarray)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("low", [0, 1])
+def test_the_scatter_of_the_fit_is_known(center, low):
+    weights = np.random.default_rng(1).integers(low, 4, 120).astype(float)
+    fitted = clone(LOW).set_params(center=center)
+    Z = fitted.fit_coordinates(X, sample_weight=weights)
+    known = fitted.fitted_scatter(weights)
+    assert_allclose(known, Z.T @ (weights[:, None] * Z), atol=1e-10 * known.max())

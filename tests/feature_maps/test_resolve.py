@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -92,6 +93,21 @@ def test_transformed_ignores_rows_of_weight_zero():
     weights = np.where(np.arange(20) < 15, 1.0, 0.0)
     weighted = Transformed(StandardScaler()).fit(X, sample_weight=weights)
     assert_allclose(weighted.transform(X), Transformed(StandardScaler()).fit(X[:15]).transform(X))
+
+
+def test_a_frozen_transformer_stays_as_it_was_fitted():
+    scaler = StandardScaler().fit(10 * X + 3)
+    Z = resolve_feature_map(FrozenEstimator(scaler)).fit_transform(X)
+    assert_allclose(Z, (X - X.mean(axis=0)) / scaler.scale_, atol=1e-12)
+
+
+def test_transformed_takes_frames_with_weights():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    weights = np.arange(20) % 2
+    frame = Transformed(StandardScaler()).fit(pd.DataFrame(X), sample_weight=weights)
+    assert_allclose(
+        frame.mean_, Transformed(StandardScaler()).fit(X, sample_weight=weights).mean_, atol=1e-12
+    )
 
 
 def test_transformed_makes_sparse_output_dense():

@@ -18,13 +18,13 @@ from marginfold.errors import (
     MarginfoldWarning,
     warn,
 )
-from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.preparation import read_rows
 from marginfold.graphs import Laplacian, resolve_graph
 from marginfold.graphs.laplacian import ABSENT
 from marginfold.graphs.node_graph import Link, NodeGraph
 from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.graphs.search import matching_rows
+from marginfold.lazy_input import refuse_lazy
 from marginfold.parameters import Count, check_parameters, shown
 from marginfold.rows import Array, column_signs, dense
 

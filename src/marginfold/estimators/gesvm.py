@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
-from marginfold.estimators.lazy_input import distributed, is_lazy
+from marginfold.estimators.distribution import distributed
 from marginfold.estimators.paths import Note, finish
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.feature_maps import is_linear, is_pairwise
@@ -19,6 +19,7 @@ from marginfold.geometry.directions import batch_of, gain_of
 from marginfold.geometry.metric import Penalty
 from marginfold.geometry.tasks import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
+from marginfold.lazy_input import is_lazy
 from marginfold.parameters import Constraint, Flag, Number, check_parameters
 from marginfold.progress import report
 from marginfold.rows import Array, one_blas_thread

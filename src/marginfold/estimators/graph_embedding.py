@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
 from marginfold.estimators.coordinates import Coordinates, GraphForm
-from marginfold.estimators.lazy_input import check_lazy_graphs
+from marginfold.estimators.distribution import check_lazy_graphs
 from marginfold.estimators.preparation import coordinates, read_labelled, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
@@ -245,12 +245,6 @@ class GraphEmbedding(Projection):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self._recipe().uses_labels
         return tags
-
-
-def _uses_labels(graph: Any) -> bool:
-    """Return whether a rule or shorthand needs classes; what is neither is refused later."""
-    rule = SHORTHANDS[graph]() if isinstance(graph, str) and graph in SHORTHANDS else graph
-    return bool(getattr(rule, "uses_labels", hasattr(rule, "build")))
 
 
 def is_degrees(graph: Any) -> bool:

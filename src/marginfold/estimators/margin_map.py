@@ -24,7 +24,6 @@ from marginfold.estimators.class_margins import (
     classes_of,
 )
 from marginfold.estimators.gesvm import GESVC
-from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.sharpness import (
     SHARPNESS_GRID,
     Side,
@@ -41,6 +40,7 @@ from marginfold.feature_maps import ExactKernel
 from marginfold.feature_maps.kernel_values import resolve_gamma
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.labels import UNLABELLED
+from marginfold.lazy_input import refuse_lazy
 from marginfold.parameters import Choice, Constraint, Count, Either, Number, check_parameters, shown
 from marginfold.rows import Array
 from marginfold.weights import check_weights

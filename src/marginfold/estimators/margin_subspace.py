@@ -16,7 +16,7 @@ from marginfold.errors import (
     NoDirectionError,
     UncertifiedWarning,
 )
-from marginfold.estimators.lazy_input import distributed, is_lazy
+from marginfold.estimators.distribution import distributed
 from marginfold.estimators.paths import Note, finish
 from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.estimators.projection import Projection
@@ -24,6 +24,7 @@ from marginfold.geometry.deflation import leading_directions
 from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_directions
 from marginfold.geometry.metric import Penalty
 from marginfold.geometry.tasks import SCHEDULES, task_name
+from marginfold.lazy_input import is_lazy
 from marginfold.parameters import Choice, Constraint, Count, Number, check_parameters
 from marginfold.rows import Array, one_blas_thread
 

@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, warn
 from marginfold.estimators.coordinates import Coordinates
-from marginfold.estimators.lazy_input import check_lazy_graphs, distributed, is_lazy
+from marginfold.estimators.distribution import check_lazy_graphs, distributed
 from marginfold.estimators.plane_rows import Heights, PlaneRows
 from marginfold.estimators.preparation import coordinates, read_labelled
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.tasks import class_factors
+from marginfold.lazy_input import is_lazy
 from marginfold.parameters import Choice, Constraint, Flag, Number, check_parameters
 from marginfold.rows import Array, one_blas_thread
 

@@ -12,13 +12,14 @@ from sklearn.utils.validation import validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.estimators.coordinates import Coordinates, LocalCoordinates, RemoteRows
-from marginfold.estimators.lazy_input import check_lazy_graphs, distributed, gathered, is_lazy
+from marginfold.estimators.distribution import check_lazy_graphs, distributed
 from marginfold.estimators.memory_check import check_memory
-from marginfold.feature_maps import is_pairwise, resolve_feature_map
+from marginfold.feature_maps import LowRankKernel, is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.tasks import LabelledRows, class_factors
 from marginfold.graphs.rule import LARGEST_ENTRY
 from marginfold.labels import UNLABELLED, encode_labels, is_missing, is_unlabelled
+from marginfold.lazy_input import gathered, is_lazy
 from marginfold.parameters import shown
 from marginfold.rows import Array, dense, gram
 from marginfold.solvers import Automatic, InteriorPoint, LibSVM, SVMSolver
@@ -133,7 +134,9 @@ def coordinates(
         return X.coordinates(feature_map, weights, codes)
     Z = feature_map.fit_coordinates(X, sample_weight=weights)
     points = _kernel_points(X, Z) if is_pairwise(kernel) else X
-    return LocalCoordinates(feature_map, Z, gram(Z, weights), points, codes, weights)
+    known = isinstance(feature_map, LowRankKernel)
+    total = feature_map.fitted_scatter(weights) if known else gram(Z, weights)
+    return LocalCoordinates(feature_map, Z, total, points, codes, weights)
 
 
 def _kernel_points(K: Any, Z: Array) -> Array:

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError
-from marginfold.estimators.lazy_input import distributed, is_lazy, refuse_lazy
+from marginfold.estimators.distribution import distributed
 from marginfold.estimators.reconstruction import (
     AffineSubspace,
     Reconstruction,
@@ -21,6 +21,7 @@ from marginfold.estimators.reconstruction import (
     learn_reconstruction,
 )
 from marginfold.feature_maps import is_linear, is_pairwise
+from marginfold.lazy_input import is_lazy, refuse_lazy
 from marginfold.rows import Array, dense, row_blocks
 
 

@@ -21,11 +21,11 @@ from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.estimators.best_pipeline import BestPipeline
 from marginfold.estimators.fold_rows import SearchRows
 from marginfold.estimators.fold_scores import FoldScores, Trial, fit_pipeline, score_fold
-from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.margin_subspace import MarginSubspace
 from marginfold.estimators.paths import Values, grid_of, points_of
 from marginfold.estimators.search_results import check_failures, results_table
 from marginfold.estimators.search_scorers import SINGLE, chosen_index, read_scorers
+from marginfold.lazy_input import refuse_lazy
 from marginfold.parameters import Flag, check_parameters, shown
 from marginfold.progress import report
 from marginfold.rows import Array

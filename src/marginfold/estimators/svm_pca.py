@@ -11,11 +11,11 @@ from marginfold.atomic import atomic_fit
 from marginfold.eigen import leading_pairs
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
 from marginfold.estimators.coordinates import Coordinates
-from marginfold.estimators.lazy_input import refuse_lazy
 from marginfold.estimators.preparation import coordinates, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.feature_maps import ExactKernel, resolve_feature_map
 from marginfold.geometry.moments import score_signs
+from marginfold.lazy_input import refuse_lazy
 from marginfold.parameters import Choice, Constraint, Count, Either, Flag, check_parameters
 from marginfold.rows import Array, one_blas_thread
 

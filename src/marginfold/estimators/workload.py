@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse
 
 from marginfold.eigen.leading import LARGE_SHARE, SMALL
-from marginfold.estimators.lazy_input import is_lazy
 from marginfold.feature_maps import ExactKernel, Linear
 from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.graphs import SHORTHANDS
 from marginfold.graphs.anchor_graph import MOST_ANCHORS, ROWS_PER_ANCHOR, AnchorGraph
+from marginfold.lazy_input import is_lazy
 
 N_CLASSES = 2
 """Classes that are assumed where labels are not given."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from marginfold.atomic import atomic_fit
 from marginfold.eigen.leading import LARGE_SHARE
@@ -17,6 +16,7 @@ from marginfold.feature_maps.kernel_values import (
     square_kernel,
     symmetrised,
 )
+from marginfold.feature_maps.reading import read_rows
 from marginfold.memory import require_memory
 from marginfold.parameters import check_parameters, shown
 from marginfold.rows import Array
@@ -113,7 +113,7 @@ class ExactKernel(KernelMap):
         with atomic_fit(self):
             check_kernel(self)
             check_parameters(self, PARAMETERS)
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            X = read_rows(self, X)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
             self._require_memory(len(kept))

@@ -18,6 +18,7 @@ from marginfold.feature_maps.kernel_values import (
     TRANSLATION_FREE,
     KernelFunction,
 )
+from marginfold.feature_maps.reading import read_rows
 from marginfold.parameters import Choice, Constraint, Count, Either, Flag, Number
 from marginfold.rows import Array, dense
 
@@ -109,7 +110,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         require_gradient(self.kernel)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = read_rows(self, X, reset=False)
         C = self.dual_basis_ @ W
         out = np.empty((X.shape[0], C.shape[1], X.shape[1]))
         for block in self._blocks(X.shape[0]):
@@ -166,7 +167,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _times(self, X: Any, A: Array) -> Array:
         """Return the centred kernel rows times A, block by block."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = read_rows(self, X, reset=False)
         out = np.empty((X.shape[0], A.shape[1]))
         for block in self._blocks(X.shape[0]):
             K = self._kernel_matrix(X[block])

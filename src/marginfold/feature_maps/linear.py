@@ -8,9 +8,10 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginfold.atomic import atomic_fit
+from marginfold.feature_maps.reading import read_rows
 from marginfold.parameters import Flag, check_parameters
 from marginfold.rows import Array, column_signs, dense
 from marginfold.weights import check_weights
@@ -64,7 +65,7 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Learn the mean and, for wide data, the basis; rows with weight 0 are ignored."""
         with atomic_fit(self):
             check_parameters(self, {"center": Flag()})
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            X = read_rows(self, X)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
             rows = X if len(kept) == X.shape[0] else X[kept]
@@ -115,7 +116,7 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return read_rows(self, X, reset=False)
 
     @property
     def _n_features_out(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg
 from scipy.linalg import solve_triangular
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginfold.atomic import atomic_fit
 from marginfold.blocks import RowBlocks
@@ -25,6 +25,7 @@ from marginfold.feature_maps.kernel_values import (
     square_kernel,
 )
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
+from marginfold.feature_maps.reading import read_rows
 from marginfold.parameters import Constraint, Count, Number, check_parameters
 from marginfold.rows import Array, column_signs, gram, row_blocks
 from marginfold.weights import check_weights
@@ -154,6 +155,11 @@ class LowRankKernel(KernelMap):
         self.center = center
         self.random_state = random_state
 
+    def fitted_scatter(self, weights: Array) -> Array:
+        """Return Z'WZ of the rows and weights of the fit, which principal axes make diagonal."""
+        check_is_fitted(self)
+        return np.diag(self.eigenvalues_ * (weights.sum() / np.count_nonzero(weights)))
+
     def fit_blocks(self, blocks: RowBlocks) -> Self:
         """Fit rows in blocks, wherever they are, as `fit` does with an array of these rows.
 
@@ -193,7 +199,7 @@ class LowRankKernel(KernelMap):
         """Fit and return the coordinates of the rows, None if some of them have no weight."""
         with atomic_fit(self):
             self._check()
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+            X = read_rows(self, X)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
             share = weights[kept] / weights.sum()

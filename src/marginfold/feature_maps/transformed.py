@@ -6,11 +6,14 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps.kernel_gradients import missing_gradient
+from marginfold.feature_maps.reading import FIT_INSTEAD, MAP_INSTEAD
+from marginfold.lazy_input import refuse_lazy
 from marginfold.parameters import Flag, check_parameters, shown
 from marginfold.rows import Array, dense
 from marginfold.weights import check_weights
@@ -68,6 +71,7 @@ class Transformed(TransformerMixin, BaseEstimator):
     def coordinates(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""
         check_is_fitted(self)
+        refuse_lazy(X, self, MAP_INSTEAD)
         return self._output(X) - self.mean_
 
     def project(self, X: Any, W: Array) -> Array:
@@ -87,12 +91,13 @@ class Transformed(TransformerMixin, BaseEstimator):
         """Fit and return the output for the same rows, not centred."""
         with atomic_fit(self):
             check_parameters(self, {"center": Flag()})
+            refuse_lazy(X, self, FIT_INSTEAD)
             X = X if hasattr(X, "shape") else np.asarray(X)
             weights = check_weights(sample_weight, X.shape[0])
             kept = np.flatnonzero(weights)
             self.transformer_ = clone(self.transformer)
             try:
-                self.transformer_.fit(X if len(kept) == X.shape[0] else X[kept])
+                self._fit_transformer(X if len(kept) == X.shape[0] else _rows(X, kept))
             except TypeError as error:
                 raise InvalidInputError(
                     f"The transformer {self.transformer!r} cannot be fitted on rows alone "
@@ -102,6 +107,13 @@ class Transformed(TransformerMixin, BaseEstimator):
             mean = weights @ output / weights.sum()
             self.mean_ = mean if self.center else np.zeros_like(mean)
         return output
+
+    def _fit_transformer(self, X: Any) -> None:
+        """Fit the clone on rows alone; a frozen one, which is fitted, wants to see labels."""
+        if isinstance(self.transformer_, FrozenEstimator):
+            self.transformer_.fit(X, None)
+        else:
+            self.transformer_.fit(X)
 
     def _output(self, X: Any) -> Array:
         X = X if hasattr(X, "shape") else np.asarray(X)
@@ -113,3 +125,8 @@ class Transformed(TransformerMixin, BaseEstimator):
                 f"{X.shape[0]} rows; it needs finite coordinates, one row for each row."
             )
         return Z
+
+
+def _rows(X: Any, kept: Array) -> Any:
+    """Return some rows of an array, sparse matrix or data frame."""
+    return X.iloc[kept] if hasattr(X, "iloc") else X[kept]

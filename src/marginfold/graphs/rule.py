@@ -19,10 +19,14 @@ from marginfold.errors import GraphError, InvalidInputError, InvalidParameterErr
 from marginfold.graphs.combined import ScaledLaplacian, SumLaplacian
 from marginfold.graphs.laplacian import ABSENT, FloatArray, GraphDescription, IntArray, Laplacian
 from marginfold.labels import is_unlabelled, unique_labels
+from marginfold.lazy_input import refuse_lazy
 from marginfold.weights import check_weights
 
 LARGEST_ENTRY = 1e150
 """Entries above this have squared distances that overflow."""
+
+LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
+"""What to do with a dask collection."""
 
 
 class GraphRule(BaseEstimator, ABC):
@@ -199,6 +203,7 @@ def read_rows(
 ) -> tuple[Any, FloatArray]:
     """Return X as float64 (ndarray or canonical CSR) and one weight for each row."""
     name = graph_name(graph)
+    refuse_lazy(X, name, LAZY_INSTEAD)
     if sp.issparse(X):
         X = sp.csr_array(X, dtype=np.float64, copy=True)
         X.sum_duplicates()

@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.estimators.fold_rows import take
 from marginfold.labels import is_unlabelled, unique_labels
+from marginfold.lazy_input import refuse_lazy
 from marginfold.parameters import shown
 from marginfold.protocols.heads import errors_by_dimension
 from marginfold.rows import Array, dense
@@ -98,6 +99,7 @@ def check_scored(estimator: Any) -> None:
 
 def read_partly_labelled(X: Any, y: Any, unlabeled: Any) -> tuple[Array, Array]:
     """Return the labels as an array and which rows have one; every class needs two of them."""
+    refuse_lazy(X, "A protocol", "a sample of the rows")
     labels = np.asarray(y)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if labels.shape != (n_rows,):

@@ -1,12 +1,11 @@
-"""Dask collections as input: found by their type, handled by `marginfold.distributed` if at all.
+"""Dask collections as input: found by their type, refused where rows must be in one place.
 
-scikit-learn would turn a dask array into a NumPy array without a word, so that every estimator
-either takes the other route or refuses.
+NumPy and scikit-learn would turn a dask array into a NumPy array without a word, so that whatever
+takes rows either goes another way or refuses.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from marginfold.errors import InvalidInputError
@@ -23,17 +22,6 @@ def is_lazy(X: Any) -> bool:
 def gathered(values: Any) -> Any:
     """Return labels or weights, one number per row, in the memory of this process."""
     return values.compute() if is_lazy(values) else values
-
-
-def distributed() -> Any:
-    """Return the layer that works on dask collections, imported when it is needed."""
-    return import_module("marginfold.distributed")
-
-
-def check_lazy_graphs(X: Any, *rules: Any) -> None:
-    """Refuse graphs that need all rows at one place, before a dask collection is read."""
-    if is_lazy(X):
-        distributed().check_graphs(rules)
 
 
 def refuse_lazy(X: Any, owner: object, instead: str) -> None:
