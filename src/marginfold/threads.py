@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
@@ -32,19 +32,17 @@ def one_thread(kind: Literal["blas", "openmp"] | None = None) -> Iterator[None]:
     ...     sum(range(10))
     45
     """
-    if kind == "blas":
-        with _BLAS.hold(_known("blas")):
+    libraries = _loaded() if kind is None else _known(kind)
+    with libraries.own.limit(limits=1):
+        if kind == "openmp":
             yield
-    elif kind == "openmp":
-        with _known("openmp").limit(limits=1):
-            yield
-    else:
-        with _loaded("openmp").limit(limits=1), _BLAS.hold(_loaded("blas")):
-            yield
+        else:
+            with _SHARED.hold(libraries.shared):
+                yield
 
 
 class _SharedLimit:
-    """One limit of BLAS for all that run at the same time; any of their threads may lift it."""
+    """One limit for all that run at the same time; any of their threads may lift it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -68,7 +66,7 @@ class _SharedLimit:
                     _let_others_change_limits()
 
 
-_BLAS = _SharedLimit()
+_SHARED = _SharedLimit()
 
 
 def _let_others_change_limits() -> None:
@@ -81,10 +79,28 @@ def _let_others_change_limits() -> None:
         give_up()
 
 
-def _loaded(kind: str) -> Any:
-    """Return the libraries of one kind: a limit restores all that its controller knows."""
-    return ThreadpoolController().select(user_api=kind)
+class _Libraries(NamedTuple):
+    """Libraries by what a number of threads belongs to; a limit restores all that it knows."""
+
+    own: Any
+    shared: Any
+
+
+def _loaded(kind: str | None = None) -> _Libraries:
+    """Return the libraries of one kind, or all, that are loaded now."""
+    found = ThreadpoolController()
+    found = found if kind is None else found.select(user_api=kind)
+    parts: tuple[list[str], list[str]] = [], []
+    for library in found.lib_controllers:
+        parts[_is_shared(library)].append(library.filepath)
+    return _Libraries(*(found.select(filepath=part) for part in parts))
 
 
 _known = cache(_loaded)
 """The libraries that were loaded when this kind was first limited."""
+
+
+def _is_shared(library: Any) -> bool:
+    """Return whether a number of threads belongs to the process; OpenBLAS may use OpenMP's."""
+    layer = getattr(library, "threading_layer", None)
+    return library.user_api == "blas" and (library.internal_api, layer) != ("openblas", "openmp")
