@@ -72,7 +72,9 @@ def two_clouds(n: int, r: int, half_distance: float, seed: int) -> Pair:
 
 def paths(quick: bool) -> Iterator[Line]:
     """LSVA, 10 components x 30 graph weights, against one SVC per component and weight."""
-    sizes = [(1000, True), (1000, False)] + ([] if quick else [(5000, True), (5000, False)])
+    sizes = [(1000, True)]
+    if not quick:
+        sizes += [(1000, False), (5000, True), (5000, False)]
     for n, normalize in sizes:
         X, y = two_clouds(n, 30, 0.7, 0)
         weights = np.logspace(-2, 2, 30) if normalize else np.logspace(-1, 2, 30)
@@ -82,7 +84,7 @@ def paths(quick: bool) -> Iterator[Line]:
         ours = Times(tuple(cpu(work) for _ in range(2 if quick else REPEATS)))
         gap = max(float(member.gap_.max()) for member in estimator.fit_path(X, y, weights))
         first_only = n > 1000
-        sample = weights[:: 10 if quick or first_only else 1]
+        sample = weights[5::20] if quick else weights[:: 10 if first_only else 1]
         unit = graph_unit(X) if normalize else 1.0
         parts = [obvious_path(X, y, lam / unit, 1 if first_only else 10) for lam in sample]
         theirs = sum(parts) * len(weights) / len(sample) * (10 if first_only else 1)
@@ -132,9 +134,10 @@ def single_problems(quick: bool) -> Iterator[Line]:
     for kind, distance, C in kinds:
         slow: set[str] = set()
         for n, r in shapes.items():
-            if n > 5000 and (quick or distance > 1):
+            if n > (1000 if quick else 5000 if distance > 1 else 20000):
                 continue
-            yield one_problem(kind, distance, C, n, r, 3 if quick else REPEATS, slow, bars[n])
+            seeds = 2 if quick else REPEATS
+            yield one_problem(kind, distance, C, n, r, seeds, slow, bars[n])
 
 
 def one_problem(
@@ -248,7 +251,7 @@ def high_rank(quick: bool) -> Iterator[Line]:
 
 def growth(quick: bool) -> Iterator[Line]:
     """Time of whole fits at ten times the rows."""
-    small, large = (20_000, 200_000) if quick else (100_000, 1_000_000)
+    small, large = (30_000, 300_000) if quick else (100_000, 1_000_000)
     models = {
         "MMDA(2), C = 1": MMDA(2, tol=TOL),
         'LSVA(2, graph="within"), C = 1': LSVA(2, graph="within", tol=TOL),
@@ -258,7 +261,7 @@ def growth(quick: bool) -> Iterator[Line]:
         times = []
         for n in (small, large):
             X, y = two_clouds(n, 20, 0.7, 0)
-            repeats = 2 if quick else REPEATS
+            repeats = 1 if quick else REPEATS
             times.append(
                 Times(tuple(cpu(lambda X=X, y=y, m=model: m.fit(X, y)) for _ in range(repeats)))
             )

@@ -46,8 +46,9 @@ def lines(quick: bool) -> list[Line]:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("error", UncertifiedWarning)
         return [
-            _line(X, y, 100.0, WEIGHTS[::29] if quick else WEIGHTS, quick),
-            _line(X, y, 1.0, WEIGHTS[14:15] if quick else WEIGHTS[::10], quick),
+            _line(X, y, C, WEIGHTS[14:15] if quick else weights, quick)
+            for C, weights in [(100.0, WEIGHTS), (1.0, WEIGHTS[::10])]
+            if C > 1 or not quick
         ]
 
 

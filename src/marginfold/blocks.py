@@ -65,8 +65,9 @@ class LocalBlocks:
 
     @classmethod
     def cut(cls, Z: Array, codes: Array, weights: Array, n_rows: int) -> LocalBlocks:
-        """Cut arrays into views of at most ``n_rows`` rows."""
-        starts = range(0, len(Z), max(1, n_rows))
+        """Cut arrays into views of at most ``n_rows`` rows (at least one)."""
+        n_rows = max(1, n_rows)
+        starts = range(0, len(Z), n_rows)
         return cls(
             [
                 Block(Z[i : i + n_rows], codes[i : i + n_rows], weights[i : i + n_rows], i)

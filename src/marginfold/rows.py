@@ -118,6 +118,11 @@ class SharedRows:
         """The largest size of each feature."""
         return np.asarray(np.maximum(self.features.max(axis=0), -self.features.min(axis=0)))
 
+    @cached_property
+    def _columns(self) -> tuple[Array, Array]:
+        """The pairs of columns, each once."""
+        return np.triu_indices(self.table.shape[1])
+
     def grams(self, d: Array) -> Array:
         """Return ``table' diag(d_b) table`` for a stack of non-negative weights d, shape (B, n).
 
@@ -130,7 +135,7 @@ class SharedRows:
             for b, weights in enumerate(d):
                 grams[b] = gram(self.table, weights)
             return grams
-        first, second = np.triu_indices(r)
+        first, second = self._columns
         if self._pairs is None:
             self._pairs = self.table[:, first] * self.table[:, second]
         packed = d @ self._pairs

@@ -65,6 +65,9 @@ NEARLY = 1e-2
 REFINED = 1e-5
 """Gap below which the solves are refined."""
 
+IDENTIFIED = 1e-8
+"""Gap at which the face of the solution is usually known: one more step costs less than to guess."""
+
 PATIENCE = 4
 """Iterations without progress after which a problem is certified as it stands."""
 
@@ -196,6 +199,7 @@ class InteriorPoint:
         solutions: dict[int, SVMSolution] = {}
         best_gap = np.full(len(batch), np.inf)
         idle = np.zeros(len(batch), dtype=int)
+        ready = min(self.tol, IDENTIFIED)
         for n_iter in range(self.max_iter + 1):
             index = problems.index
             line = linearise(problems, state)
@@ -204,7 +208,7 @@ class InteriorPoint:
             idle[index] = np.where(better & (idle[index] <= PATIENCE), 0, idle[index] + 1)
             best_gap[index] = np.fmin(gap, best_gap[index])
             done = (idle[index] > PATIENCE) | (n_iter == self.max_iter)
-            for position in np.flatnonzero((gap <= self.tol) | (idle[index] > 0) | done):
+            for position in np.flatnonzero((gap <= ready) | (idle[index] > 0) | done):
                 b = int(index[position])
                 solution = _finish(batch, problems, state, int(position), n_iter, self.tol)
                 if b not in solutions or solution.gap < solutions[b].gap:

@@ -89,7 +89,12 @@ class LibSVM:
         c = batch.costs[b]
         features = batch.whitened(b)
         svc = SVC(
-            kernel="linear", C=1.0, tol=self.kkt_tol, max_iter=self.max_iter, shrinking=self.quiet
+            kernel="linear",
+            C=1.0,
+            tol=self.kkt_tol,
+            max_iter=self.max_iter,
+            shrinking=self.quiet,
+            random_state=0,  # else it draws from the global generator, to no purpose
         )
         weights = np.ascontiguousarray(c)
         with config_context(assume_finite=True, skip_parameter_validation=True):
