@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginfold.parameters import Count, Number, check_parameters
+from marginfold.progress import report
 from marginfold.rows import Array
 from marginfold.solvers.block_rows import BlockBatch
 from marginfold.solvers.chains import pays as chains_pay
@@ -65,8 +66,11 @@ NEARLY = 1e-2
 REFINED = 1e-5
 """Gap below which the solves are refined."""
 
+LONG_WORK = 2_000_000
+"""Numbers in the rows of a batch from which its iterations are reported, so that it can be ended."""
+
 IDENTIFIED = 1e-8
-"""Gap at which the face of the solution is usually known: one more step costs less than to guess."""
+"""Gap at which the face of the solution is usually known; a step more costs less than a guess."""
 
 PATIENCE = 4
 """Iterations without progress after which a problem is certified as it stands."""
@@ -201,6 +205,8 @@ class InteriorPoint:
         idle = np.zeros(len(batch), dtype=int)
         ready = min(self.tol, IDENTIFIED)
         for n_iter in range(self.max_iter + 1):
+            if batch.rows.table.size * len(batch) > LONG_WORK:
+                report("iterations", n_iter)
             index = problems.index
             line = linearise(problems, state)
             gap = gaps(problems, state, line.pull)

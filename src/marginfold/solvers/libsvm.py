@@ -97,11 +97,13 @@ class LibSVM:
             random_state=0,  # else it draws from the global generator, to no purpose
         )
         weights = np.ascontiguousarray(c)
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            with warnings.catch_warnings() if self.quiet else nullcontext():
-                if self.quiet:
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                svc.fit(features, batch.signs[b], sample_weight=weights)
+        with (
+            config_context(assume_finite=True, skip_parameter_validation=True),
+            warnings.catch_warnings() if self.quiet else nullcontext(),
+        ):
+            if self.quiet:
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            svc.fit(features, batch.signs[b], sample_weight=weights)
         dual: Array = np.zeros(len(c))
         dual[svc.support_] = np.abs(svc.dual_coef_[0])
         coef = np.asarray(svc.coef_[0], dtype=np.float64)
