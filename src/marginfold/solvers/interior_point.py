@@ -67,10 +67,13 @@ REFINED = 1e-5
 """Gap below which the solves are refined."""
 
 LONG_WORK = 2_000_000
-"""Numbers in the rows of a batch from which its iterations are reported, so that it can be ended."""
+"""Numbers in the rows of a batch from which its iterations are reported and can be cancelled."""
 
 IDENTIFIED = 1e-8
 """Gap at which the face of the solution is usually known; a step more costs less than a guess."""
+
+ROUGH = 1e-4
+"""Tolerance above which nobody asks for the face."""
 
 PATIENCE = 4
 """Iterations without progress after which a problem is certified as it stands."""
@@ -203,7 +206,7 @@ class InteriorPoint:
         solutions: dict[int, SVMSolution] = {}
         best_gap = np.full(len(batch), np.inf)
         idle = np.zeros(len(batch), dtype=int)
-        ready = min(self.tol, IDENTIFIED)
+        ready = self.tol if self.tol > ROUGH else min(self.tol, IDENTIFIED)
         for n_iter in range(self.max_iter + 1):
             if batch.rows.table.size * len(batch) > LONG_WORK:
                 report("iterations", n_iter)

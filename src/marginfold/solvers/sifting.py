@@ -42,8 +42,14 @@ SPREAD = 6.0
 FIRST_SHARE = 0.2
 """Share of the rows that the first zone has at most."""
 
+NEAR_MARGIN = 1e-6
+"""Distance to the margin, in margins, below which a row of a sample counts as on it."""
+
 LEAST_WIDTH = 1e-3
 """Half-width that the first zone has at least."""
+
+FAST_GROWTH, SHORT_STEP = 3.0, 0.2
+"""The same factor when only a step shorter than this share of the way was an improvement."""
 
 GROWTH = 1.7
 """Factor by which the zone grows when many rows have changed sides."""
@@ -275,7 +281,7 @@ def _move(blocks: RowBlocks, failed: list[tuple[_Search, Array]]) -> list[_Searc
         again.append(search)
         search.plane = points[best]
         if len(changed) > MANY * n_zone:
-            search.delta *= GROWTH
+            search.delta *= GROWTH if STEPS[best] > SHORT_STEP else FAST_GROWTH
         else:
             search.extra = np.union1d(search.extra, changed)
     return again
@@ -457,7 +463,8 @@ def _sample_solutions(
         distances = np.abs(t)
         width = max(1.0, float(np.median(distances)))  # a margin is 1 wide
         delta = SPREAD * width * np.sqrt(len(problem.scale) / len(Z))
-        few = float(np.quantile(distances, FIRST_SHARE))
+        off = distances[distances > NEAR_MARGIN * width]  # the sample's own free rows are on it
+        few = float(np.quantile(off, FIRST_SHARE)) if len(off) else 0.0
         starts.append((plane, max(min(delta, few), LEAST_WIDTH)))
     return starts
 
