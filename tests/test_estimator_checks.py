@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -36,6 +37,12 @@ MINUS_ONE_IS_UNLABELLED = (
 THE_NEAREST_PLANE_DECIDES = (
     "class weights weigh rows when a plane is fitted: a class that matters more gets a better "
     "plane, not more of the space, and the check's weight of 1000 need not make it win everywhere"
+)
+
+FOLDS_OF_COPIES = (
+    "rows that are repeated fall into other folds than one row with a weight, and nearest "
+    "neighbors take no weights: the check may hold or not (scikit-learn expects GridSearchCV to "
+    "fail it)"
 )
 
 ESTIMATORS = [
@@ -71,6 +78,7 @@ ESTIMATORS = [
     LowRankKernel(),
     SVMPCA(kernel=LowRankKernel()),
     SubspaceSearchCV(LSVA()),
+    SubspaceSearchCV(MMDA(), cv=2, C=[1, 10]),
 ]
 
 
@@ -85,4 +93,6 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
+    if isinstance(estimator, SubspaceSearchCV) and "sample_weight_equiv" in check.func.__name__:
+        pytest.skip(FOLDS_OF_COPIES)
     check(estimator)

@@ -1,4 +1,4 @@
-"""SubspaceSearchCV as an estimator among others: contract, misuse, unlabelled rows, processes."""
+"""SubspaceSearchCV as an estimator among others: misuse, unlabelled rows, processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginfold import GESVC, LSVA, MMDA
 from marginfold.errors import CancelledError, InvalidInputError, InvalidParameterError
@@ -28,21 +27,6 @@ from marginfold.progress import watch
 
 X, Y = load_iris().data[::2], load_iris().target[::2]
 WEIGHTS = [0.1, 10.0]
-
-FOLDS_OF_COPIES = (
-    "rows that are repeated fall into other folds than one row with a weight, and nearest "
-    "neighbors take no weights (scikit-learn expects this of GridSearchCV too)"
-)
-
-
-@parametrize_with_checks(
-    [SubspaceSearchCV(LSVA(), cv=2)],
-    expected_failed_checks=lambda search: {
-        "check_sample_weight_equivalence_on_dense_data": FOLDS_OF_COPIES
-    },
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def searched(**options):
@@ -212,6 +196,19 @@ def test_rows_that_no_fold_can_use_are_refused_with_the_reason():
         searched(error_score="raise").fit(broken, Y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         searched().fit(X, Y[:-1])
+
+
+@pytest.mark.parametrize("name", ["C", "graph_weight", "n_components"])
+def test_iterators_are_refused_because_a_second_fit_would_find_them_empty(name):
+    with pytest.raises(InvalidParameterError, match=f"{name} is an iterator"):
+        SubspaceSearchCV(LSVA(2), **{name: iter([1, 2])}).fit(X, Y)
+
+
+def test_a_single_value_may_be_an_array_without_dimensions():
+    search = SubspaceSearchCV(LSVA(1), C=np.array(5.0), cv=2).fit(X, Y)
+    assert search.best_params_ == {"C": 5.0, "n_components": 1}
+    with pytest.raises(InvalidParameterError, match="C must be a number or several"):
+        SubspaceSearchCV(LSVA(1), C={"C": 1.0}).fit(X, Y)
 
 
 def test_a_search_that_fails_leaves_the_earlier_one():
