@@ -19,8 +19,11 @@ from marginfold.solvers.crossover import from_face
 from marginfold.solvers.sifting import LOCAL_BLOCK, BlockProblem, Solve, dual_of, sift
 from marginfold.solvers.svm import SVMBatch, SVMSolution
 
-COLD_ROWS = 15_000
+COLD_ROWS = 25_000
 """Rows from which a single problem is sifted."""
+
+COLD_ROWS_WIDE, WIDE = 10_000, 150
+"""The same with so many dimensions that a step on all rows is dear."""
 
 WARM_ROWS = 3000
 """Rows from which a problem is sifted that starts at the solution of a similar one."""
@@ -58,9 +61,13 @@ SolveMany = Callable[[SVMBatch], Sequence[SVMSolution]]
 def pays(batch: SVMBatch) -> bool:
     """Return whether the problems are tall, or alike so that one can begin at another."""
     n, r = batch.rows.features.shape
-    if n >= COLD_ROWS:
+    if _is_tall(n, r):
         return True
     return 1 < len(batch) and r <= WARM_COLUMNS and len(_chains(batch)) < len(batch)
+
+
+def _is_tall(n: int, r: int) -> bool:
+    return n >= (COLD_ROWS_WIDE if r >= WIDE else COLD_ROWS)
 
 
 def solve_chains(
@@ -108,6 +115,10 @@ class _Chain:
     def n_rows(self) -> int:
         return self.batch.signs.shape[1]
 
+    @property
+    def _tall(self) -> bool:
+        return _is_tall(*self.batch.rows.features.shape)
+
     def run(self) -> dict[int, SVMSolution]:
         return self._one_by_one() if self.n_rows >= WARM_ROWS else self._side_by_side()
 
@@ -152,7 +163,7 @@ class _Chain:
     def _solve(self, b: int, before: int | None, found: dict[int, SVMSolution]) -> SVMSolution:
         """Solve one problem, from where the one before ended if there are many rows."""
         warm = before is not None and self.n_rows >= WARM_ROWS
-        if not warm and self.n_rows < COLD_ROWS:
+        if not warm and not self._tall:
             return self.solve_cold(self.batch.take([b]))[0]
         problem, starts = self._problem(b), None
         if warm and before is not None:
@@ -169,15 +180,10 @@ class _Chain:
             largest=LARGEST_ZONE * self.n_rows,
         )[0]
         if sets is None or not solution.converged:
-            return self.solve_cold(self.batch.take([b]))[0] if self._affordable else solution
+            return self.solve_cold(self.batch.take([b]))[0] if not self._tall else solution
         if starts:
             self._note_drift(starts[0], problem.plane(solution.coef, solution.intercept))
         return replace(solution, dual=dual_of(blocks, problem, sets))
-
-    @property
-    def _affordable(self) -> bool:
-        """Whether the problem may be solved on all rows without sifting."""
-        return self.n_rows < COLD_ROWS
 
     def _blocks(self) -> LocalBlocks:
         codes = (self._signs > 0).astype(np.intp)
