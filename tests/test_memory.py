@@ -82,7 +82,7 @@ def test_the_environment_cannot_raise_it(system, monkeypatch):
     assert available_memory() == pytest.approx(8 * GB, rel=1e-6)
 
 
-@pytest.mark.parametrize("text", ["much", "-1GB", "1.2.3", "4 GBB", "0x10"])
+@pytest.mark.parametrize("text", ["much", "-1GB", "1.2.3", "4 GBB", "0x10", "1e400"])
 def test_a_limit_that_is_no_size_is_refused(system, monkeypatch, text):
     monkeypatch.setenv(memory.LIMIT_VARIABLE, text)
     with pytest.raises(InvalidParameterError, match=memory.LIMIT_VARIABLE):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path, PurePosixPath
 
 from marginfold.errors import InvalidParameterError, TooLargeError
@@ -101,7 +102,7 @@ def _environment_limit() -> int | None:
         number = float(parts[1]) if parts else None
     except ValueError:
         number = None
-    if parts is None or number is None:
+    if parts is None or number is None or not isfinite(number):
         raise InvalidParameterError(
             f"The environment variable {LIMIT_VARIABLE} must be a size such as '4GB' or '500MB'; "
             f"got {text!r}."

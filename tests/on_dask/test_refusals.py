@@ -29,6 +29,7 @@ from marginfold.feature_maps import Transformed
 from marginfold.graphs import SHORTHANDS, AnchorGraph, NeighborGraph
 from marginfold.protocols.permutation import graph_permutation_test
 
+dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -178,3 +179,17 @@ def test_a_search_does_not_gather_rows_in_silence():
 def test_protocols_do_not_gather_rows_in_silence():
     with pytest.raises(InvalidInputError, match="sample of the rows"):
         graph_permutation_test(LSVA(1), unreadable(), np.arange(60) % 2)
+
+
+@pytest.mark.parametrize("kind", ["delayed", "series", "vector"])
+def test_what_is_no_table_is_refused_in_words(kind, data):
+    X, y = data
+    rows = {
+        "delayed": dask.delayed(X),
+        "series": dd.from_pandas(pd.Series(X[:, 0]), npartitions=2),
+        "vector": da.from_array(X[:, 0], chunks=300),
+    }
+    with pytest.raises(InvalidInputError, match="two dimensions"):
+        LDA().fit(rows[kind], y)
+    with pytest.raises(InvalidInputError, match="two dimensions"):
+        LDA().fit(X, y).transform(rows[kind])

@@ -67,6 +67,9 @@ def test_all_cores_are_minus_one():
     ("options", "message"),
     [
         ({"n_jobs": 0}, "n_jobs is a number of processes"),
+        ({"n_jobs": "two"}, "n_jobs is a number of processes"),
+        ({"n_jobs": 1.5}, "n_jobs is a number of processes"),
+        ({"n_jobs": True}, "n_jobs is a number of processes"),
         ({"attempts": 0}, "attempts is at least 1"),
         ({"n_jobs": 2, "client": "tcp://host:1"}, "exclude each other"),
     ],

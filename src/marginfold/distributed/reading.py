@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import scipy.sparse
 from dask.delayed import Delayed
@@ -91,6 +92,8 @@ def read_rows(estimator: Any, X: Any) -> DaskRows:
 
 def is_frame(X: Any) -> bool:
     """Return whether a dask collection is a data frame."""
+    if isinstance(X, Delayed):  # it claims to have every attribute
+        return False
     return hasattr(X, "map_partitions") and getattr(X, "ndim", 0) == 2 and hasattr(X, "columns")
 
 
@@ -110,14 +113,15 @@ def check_kind(estimator: Any, X: Any) -> None:
     if is_frame(X):
         _check_columns(estimator, X)
         return
-    shape = getattr(X, "shape", None)
-    if not hasattr(X, "map_blocks") or len(shape or ()) != 2:
-        what = "a dask " + type(X).__name__ + (f" of shape {shape}" if shape is not None else "")
+    is_array = isinstance(X, da.Array)
+    shape = X.shape if is_array else None
+    if shape is None or len(shape) != 2:
+        what = "a dask " + type(X).__name__ + (f" of shape {shape}" if is_array else "")
         raise InvalidInputError(
             f"{type(estimator).__name__} got {what}; it needs rows and features: a dask array of "
             "two dimensions or a dask DataFrame. Turn a Series into one with to_frame()."
         )
-    if shape is None or np.isnan(shape[1]):
+    if np.isnan(shape[1]):
         raise InvalidInputError(
             f"{type(estimator).__name__} got a dask array whose number of columns is unknown; "
             "call X.compute_chunk_sizes() first."

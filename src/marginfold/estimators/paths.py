@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeVar
 
@@ -73,7 +73,7 @@ def grid_of(estimator: Any, C: Values, graph_weight: Values) -> dict[str, list[f
             f"{shown(estimator)}. For other estimators use scikit-learn's GridSearchCV."
         )
     given = {"C": C, "graph_weight": graph_weight}
-    grid = {name: _listed(name, values) for name, values in given.items() if values is not None}
+    grid = {name: listed(name, values) for name, values in given.items() if values is not None}
     unknown = [name for name in grid if name not in estimator.get_params(deep=False)]
     if unknown:
         raise InvalidParameterError(
@@ -119,9 +119,12 @@ def finish(members: Sequence[Any], reader: Any, notes: Sequence[Note]) -> None:
         warn(first + messages[0], category)
 
 
-def _listed(name: str, values: Any) -> list[Any]:
-    if isinstance(values, str):
+def listed(name: str, values: Any) -> list[Any]:
+    """Return the values of a parameter, given as one or several."""
+    if isinstance(values, str | Mapping):
         raise InvalidParameterError(
             f"{name} must be a number or several numbers; got {shown(values)}."
         )
+    if getattr(values, "ndim", None) == 0:
+        return [values.item()]
     return list(values) if isinstance(values, Iterable) else [values]

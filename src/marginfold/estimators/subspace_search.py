@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy, deepcopy
 from functools import partial
 from numbers import Real
@@ -22,7 +22,7 @@ from marginfold.estimators.best_pipeline import BestPipeline
 from marginfold.estimators.fold_rows import SearchRows
 from marginfold.estimators.fold_scores import FoldScores, Trial, fit_pipeline, score_fold
 from marginfold.estimators.margin_subspace import MarginSubspace
-from marginfold.estimators.paths import Values, grid_of, points_of
+from marginfold.estimators.paths import Values, grid_of, listed, points_of
 from marginfold.estimators.search_results import check_failures, results_table
 from marginfold.estimators.search_scorers import SINGLE, chosen_index, read_scorers
 from marginfold.lazy_input import refuse_lazy
@@ -44,9 +44,9 @@ class SubspaceSearchCV(BestPipeline):
     ----------
     estimator : MMDA, LSVA or WSVDA
         Not changed; what is not in the grid is taken from it.
-    C, graph_weight : float or iterable of float, optional
+    C, graph_weight : float or sequence of float, optional
         Values to try; by default the estimator's own.  Only LSVA has a ``graph_weight``.
-    n_components : int or iterable of int, optional
+    n_components : int or sequence of int, optional
         Numbers of components to try; by default 1, 2, ..., ``estimator.n_components``.
     classifier : classifier, optional
         It is fitted to the components and scored; by default ``KNeighborsClassifier(1)``.  The
@@ -55,14 +55,15 @@ class SubspaceSearchCV(BestPipeline):
     cv : int, splitter or iterable, optional
         As in GridSearchCV: 5 stratified folds by default.
     scoring : str, callable, list, tuple or dict, optional
-        As in GridSearchCV; the classifier's ``score`` by default.  For a callable that is not a
-        scorer made by ``make_scorer`` every number of components is fitted by itself, because it
-        may look at the whole pipeline.
+        As in GridSearchCV, but a callable returns one number; the classifier's ``score`` by
+        default.  For a callable that is not a scorer made by ``make_scorer`` every number of
+        components is fitted by itself, because it may look at the whole pipeline.
     refit : bool, str or callable, default=True
         As in GridSearchCV: whether the best pipeline is fitted to all rows, by which of several
         metrics, or a function of ``cv_results_`` that returns the best index.
     n_jobs : int, optional
-        Processes on this machine that share the folds.
+        Processes on this machine that share the folds.  They import the script that starts them:
+        its work must stand below ``if __name__ == "__main__":``.
     client : distributed.Client or str, optional
         A Dask cluster that shares the folds, or its address.
     error_score : "raise" or number, default=np.nan
@@ -235,6 +236,11 @@ class SubspaceSearchCV(BestPipeline):
             raise InvalidParameterError(
                 f"error_score must be 'raise' or a number; got {shown(self.error_score)}."
             )
+        for name in ("C", "graph_weight", "n_components"):
+            if isinstance(getattr(self, name), Iterator):
+                raise InvalidParameterError(
+                    f"{name} is an iterator, which the first look at it uses up; give a list."
+                )
         constraints = self.estimator._constraints()
         check_parameters(self.estimator, constraints)
         grid: dict[str, list[Any]] = dict(grid_of(self.estimator, self.C, self.graph_weight))
@@ -256,8 +262,7 @@ class SubspaceSearchCV(BestPipeline):
     def _dimensions(self) -> list[Any]:
         if self.n_components is None:
             return list(range(1, int(self.estimator.n_components) + 1))
-        several = isinstance(self.n_components, Iterable)
-        return list(self.n_components) if several else [self.n_components]  # type: ignore[arg-type]
+        return listed("n_components", self.n_components)
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy that shares the client: a connection cannot be copied."""

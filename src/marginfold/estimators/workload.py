@@ -109,7 +109,7 @@ def rows_of(X: Any) -> Rows | None:
     if isinstance(X, tuple) and len(X) == 2 and all(isinstance(size, Integral) for size in X):
         return Rows(int(X[0]), int(X[1]))
     shape = getattr(X, "shape", None)
-    if shape is None or len(shape) != 2:
+    if not isinstance(shape, tuple) or len(shape) != 2:
         return None
     if is_lazy(X):
         return Rows(_count(shape[0]), _count(shape[1]), blocks=True)

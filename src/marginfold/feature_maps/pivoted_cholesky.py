@@ -174,7 +174,8 @@ class _Decomposition:
             raise InvalidInputError(
                 f"The kernel is not positive semi-definite: the residual of a row is {lowest:.3g} "
                 f"beside entries of {self.peak:.3g}, so that the error of a low rank is unknown. "
-                "Use ExactKernel, which drops the negative part, or another kernel."
+                "Use ExactKernel, which drops the negative part, or another kernel. Rounding "
+                "alone can do this if some rows are very far from all others: scale or clip them."
             )
         self.left[self.left <= RESOLUTION * self.peak] = 0.0
         self.left[self.pivots] = 0.0

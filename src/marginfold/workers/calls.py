@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from numbers import Integral
 from typing import Any
 
 from marginfold.errors import InvalidParameterError, WorkerLostError
@@ -90,17 +91,20 @@ def run_calls(
     return _results(in_processes(function, calls, n_processes, attempts), calls, on_lost)
 
 
-def _n_processes(n_jobs: int | None, client: Any) -> int:
+def _n_processes(n_jobs: Any, client: Any) -> int:
     """Return the number of processes that ``n_jobs`` means."""
-    if n_jobs == 0:
-        raise InvalidParameterError("n_jobs is a number of processes, or -1 for all cores; got 0.")
+    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise InvalidParameterError(
+            f"n_jobs is a number of processes, or -1 for all cores; got {n_jobs!r}."
+        )
     if client is not None and n_jobs not in (None, 1):
         raise InvalidParameterError(
             f"n_jobs={n_jobs!r} and client exclude each other: the cluster has its own workers. "
             "Leave one of them out."
         )
     if n_jobs is None or n_jobs > 0:
-        return n_jobs or 1
+        return int(n_jobs or 1)
     from joblib import cpu_count
 
     return max(1, int(cpu_count()) + 1 + n_jobs)
