@@ -16,7 +16,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
 from marginfold import GESVC, LSVA, MMDA, WSVDA
-from marginfold.errors import CancelledError, CancelledWarning
+from marginfold.errors import CancelledError, CancelledWarning, InvalidParameterError
 from marginfold.progress import Progress, report, watch
 
 X, Y = load_wine(return_X_y=True)
@@ -68,6 +68,11 @@ def test_the_rest_is_estimated_from_the_pace_of_the_stage(monkeypatch):
         report("work", 0, 5)  # the stage begins again
         report("work", 1)
     assert [event.remaining for event in seen] == [None, 8.0, 6.0, None, None]
+
+
+def test_a_watcher_must_be_a_function():
+    with pytest.raises(InvalidParameterError, match="function of one Progress"), watch(None):
+        pass
 
 
 def test_nested_watchers_are_all_told_the_innermost_first():

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from marginfold.errors import CancelledError
+from marginfold.errors import CancelledError, InvalidParameterError
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,10 @@ def watch(callback: Callable[[Progress], object]) -> Iterator[Watch]:
     components 1 of 2
     components 2 of 2
     """
+    if not callable(callback):
+        raise InvalidParameterError(
+            f"watch needs a function of one Progress, such as print; got {callback!r}."
+        )
     watcher = Watch(callback)
     token = _WATCHERS.set((watcher, *_WATCHERS.get()))
     try:

@@ -21,7 +21,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marginfold import GESVC, LSVA, MMDA
-from marginfold.errors import CancelledError, InvalidInputError, InvalidParameterError
+from marginfold.errors import (
+    CancelledError,
+    CancelledWarning,
+    InvalidInputError,
+    InvalidParameterError,
+)
 from marginfold.estimators.subspace_search import SubspaceSearchCV
 from marginfold.progress import watch
 
@@ -230,6 +235,20 @@ def test_folds_are_reported_and_can_be_cancelled():
     search = searched()
     with pytest.raises(CancelledError), watch(lambda event: event.done and event.cancel()):
         search.fit(X, Y)
+    assert not hasattr(search, "cv_results_")
+
+
+def test_cancelled_in_the_last_fit_the_search_is_as_it_was():
+    search, stages = SubspaceSearchCV(LSVA(3), n_components=[3], cv=2), []
+
+    def cancel(event):
+        stages.append(event.stage)
+        if stages.count("folds") == 3 and event.stage == "components" and event.done == 1:
+            event.cancel()
+
+    with pytest.raises(CancelledError), pytest.warns(CancelledWarning), watch(cancel):
+        search.fit(X, Y)
+    assert not hasattr(search, "best_estimator_")
     assert not hasattr(search, "cv_results_")
 
 

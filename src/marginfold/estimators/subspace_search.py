@@ -217,6 +217,7 @@ class SubspaceSearchCV(BestPipeline):
         begin = time.perf_counter()
         subspace = clone(self.estimator).set_params(**self.best_params_)
         self.best_estimator_ = fit_pipeline(subspace, clone(classifier), rows.whole())
+        report("best fit", 1, 1)  # cancelled meanwhile, it has fewer components than the best
         self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(subspace, name):
