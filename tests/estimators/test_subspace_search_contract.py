@@ -26,6 +26,7 @@ from marginfold.errors import (
     CancelledWarning,
     InvalidInputError,
     InvalidParameterError,
+    MarginfoldWarning,
 )
 from marginfold.estimators.subspace_search import SubspaceSearchCV
 from marginfold.progress import watch
@@ -214,6 +215,28 @@ def test_a_single_value_may_be_an_array_without_dimensions():
     assert search.best_params_ == {"C": 5.0, "n_components": 1}
     with pytest.raises(InvalidParameterError, match="C must be a number or several"):
         SubspaceSearchCV(LSVA(1), C={"C": 1.0}).fit(X, Y)
+
+
+@pytest.mark.parametrize("scoring", [None, lambda model, rows, labels: model.score(rows, labels)])
+def test_rows_that_cannot_be_scored_have_the_score_of_an_error(scoring):
+    broken = X.copy()
+    broken[0, 0] = np.nan
+    folds = [(np.arange(1, 75, 2), np.arange(0, 75, 2)), (np.arange(1, 75, 2), np.arange(2, 75, 2))]
+    options = {"error_score": -1.0, "refit": False, "scoring": scoring, "cv": folds}
+    with pytest.warns(MarginfoldWarning, match="Scoring failed"):
+        search = SubspaceSearchCV(LSVA(2), **options, return_train_score=True).fit(broken, Y)
+    assert set(search.cv_results_["split0_test_score"]) == {-1.0}
+    assert min(search.cv_results_["split1_test_score"]) > 0.5
+    assert min(search.cv_results_["split0_train_score"]) > 0.5
+    with pytest.raises(ValueError, match="NaN"):
+        SubspaceSearchCV(LSVA(2), **options | {"error_score": "raise"}).fit(broken, Y)
+
+
+def test_the_score_of_several_metrics_needs_one_that_is_meant():
+    names = ["accuracy", "f1_macro"]
+    search = searched(scoring=names, refit=lambda results: 0).fit(X, Y)
+    with pytest.raises(InvalidParameterError, match="refit is a function"):
+        search.score(X, Y)
 
 
 def test_a_search_that_fails_leaves_the_earlier_one():

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from marginfold.errors import InvalidParameterError
 from marginfold.rows import Array
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -85,7 +86,12 @@ class BestPipeline(  # type: ignore[call-arg]
 
     @_if_best_has("classifier", "predict")
     def score(self, X: Any, y: Any) -> float:
-        """Return the score of the best pipeline, by ``scoring`` (by ``refit`` of several)."""
+        """Return the score of the best pipeline, by ``scoring`` (of several: by ``refit``)."""
         best = self._best()
+        if self.multimetric_ and callable(self.refit):
+            raise InvalidParameterError(
+                f"{type(self).__name__}.score does not know which of {sorted(self.scorer_)} is "
+                "meant: refit is a function. Call scorer_[name](best_estimator_, X, y)."
+            )
         scorer: Any = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
         return float(scorer(best, X, y))

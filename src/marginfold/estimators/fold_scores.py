@@ -135,14 +135,15 @@ def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Mo
         members = members_of(estimator, trial.grid)
         errors = _fit(members, part, trial.error_score)
         fitted = [member for member, error in zip(members, errors, strict=True) if error is None]
-        images = _all_images(fitted, part) if fitted and not trial.needs_pipeline else []
+        images = [] if trial.needs_pipeline else _images(fitted, part, trial.error_score)
         seconds = (time.perf_counter() - begin) / (len(members) * len(columns))
         made = iter(images)
         for m, (member, error) in enumerate(zip(members, errors, strict=True)):
             if error is not None:
                 models = [_Model(seconds, error=error)] * len(columns)
-            elif trial.needs_pipeline:
-                models = [_pipeline_model(trial, part, member, seconds)]
+            elif not images:
+                sizes = [_of_size(member, k) for k in dimensions]
+                models = [_pipeline_model(trial, part, alone, seconds) for alone in sizes]
             else:
                 models = _head_models(trial, part, member, next(made), dimensions, seconds)
             yield from (((m, c), model) for c, model in zip(columns, models, strict=True))
@@ -172,6 +173,22 @@ def _attempt(work: Callable[[], Any], error_score: Any) -> tuple[Any, str | None
         if isinstance(error_score, str):
             raise
         return None, format_exc()
+
+
+def _images(members: Sequence[Any], part: FoldRows, error_score: Any) -> list[tuple[Array, Array]]:
+    """Return the images of all members; none if rows to score on cannot be mapped.
+
+    Then it is left to the scorers to fail, one pipeline after the other.
+    """
+    found, _ = _attempt(partial(_all_images, members, part), error_score)
+    return found or []
+
+
+def _of_size(member: Any, k: int) -> Any:
+    """Return a member with so many components: itself, or one that is not fitted yet."""
+    if int(member.n_components) == k:
+        return member
+    return clone(member).set_params(n_components=k)
 
 
 def _all_images(members: Sequence[Any], part: FoldRows) -> list[tuple[Array, Array]]:
