@@ -27,7 +27,9 @@ from marginfold import (
     LaplacianEigenmaps,
     LapSVC,
     LocallyLinearEmbedding,
+    LowRankKernel,
     NeighborGraph,
+    SubspaceSearchCV,
     TwinSVC,
 )
 from marginfold.errors import TooLargeError
@@ -84,6 +86,39 @@ def test_a_smaller_rank_is_proposed_where_the_larger_does_not_fit(monkeypatch):
     monkeypatch.setenv(LIMIT_VARIABLE, "300MB")
     with pytest.raises(TooLargeError, match="rank=200"):
         check_memory(KDA(), endless(50_000, 20))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parameter"),
+    [
+        (LowRankKernel(rank=1000), "rank"),
+        (LowRankKernel(), "rank"),
+        (Nystroem(n_components=1000), "n_components"),
+    ],
+)
+def test_fewer_coordinates_are_proposed_for_a_map_that_has_too_many(monkeypatch, kernel, parameter):
+    monkeypatch.setenv(LIMIT_VARIABLE, "40MB")
+    model, X = LSVA(2, kernel=kernel), endless(4000, 20)
+    with pytest.raises(TooLargeError) as e:
+        check_memory(model, X)
+    assert f"LSVA(...).set_params(kernel__{parameter}=200)" in str(e.value)
+    check_memory(model.set_params(**{f"kernel__{parameter}": 200}), X)
+
+
+def test_proposed_chunks_are_several_and_small_in_coordinates_too():
+    def rows_of_chunk(model, X):
+        with pytest.raises(TooLargeError) as e:
+            check_memory(model, X)
+        return int(str(e.value).partition("chunks=(")[2].partition(",")[0])
+
+    assert rows_of_chunk(MMDA(), endless(50_000_000, 20)) == 1e8 / (8 * 20)
+    low = MMDA(kernel=LowRankKernel(rank=100))
+    assert rows_of_chunk(low, endless(50_000_000, 20)) == 1e8 / (8 * 100)
+
+
+def test_a_search_is_refused_before_its_folds():
+    with pytest.raises(TooLargeError, match="LowRankKernel"):
+        SubspaceSearchCV(LSVA(2, kernel="rbf")).fit(endless(100_000, 5), np.arange(100_000) % 2)
 
 
 def test_sparse_rows_with_very_many_columns_are_refused_as_they_would_be_dense():

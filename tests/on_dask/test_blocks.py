@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from marginfold import LDA, LSVA, SVMPCA
+from marginfold import LDA, LSVA, SVMPCA, LowRankKernel
 from marginfold.blocks import Block
 from marginfold.errors import CancelledError, WorkerLostError
 from marginfold.geometry.moments import class_means, spread, within_scatter
@@ -51,6 +51,16 @@ def test_large_chunks_are_cut(monkeypatch):
     monkeypatch.setattr(reading, "LARGEST_CHUNK", 8 * 2 * 60)
     rows = reading.read_rows(SVMPCA(), da.ones((90, 2), chunks=(90, 1)))
     assert rows.lengths.tolist() == [30, 30, 30]
+
+
+def test_blocks_are_small_in_coordinates_too(monkeypatch):
+    import marginfold.distributed.reading as reading
+
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 8 * 20 * 30)
+    monkeypatch.setattr(reading, "LARGEST_CHUNK", 8 * 20 * 60)
+    wide = SVMPCA(kernel=LowRankKernel(rank=20))
+    for chunks in (90, 10):
+        assert reading.read_rows(wide, da.ones((90, 2), chunks=(chunks, 2))).lengths.max() == 30
 
 
 def first_number(block):

@@ -20,13 +20,15 @@ from marginfold.distributed.blocks import computed, kept, tasks
 from marginfold.distributed.coordinates import RemoteCoordinates, fitted_coordinates
 from marginfold.distributed.feature_maps import check_feature_map
 from marginfold.errors import InvalidInputError
+from marginfold.estimators.workload import output_columns
 from marginfold.feature_maps import resolve_feature_map
 from marginfold.graphs.rule import LARGEST_ENTRY
 from marginfold.parameters import shown
 from marginfold.rows import Array, dense
 
 BLOCK_BYTES = 64 << 20
-"""Size of the blocks that smaller chunks are merged to: few large tasks cost little to schedule."""
+"""Size of the blocks that smaller chunks are merged to, in features or in coordinates, whichever
+are more: few large tasks cost little to schedule."""
 
 LARGEST_CHUNK = 4 * BLOCK_BYTES
 """A chunk above this is cut, so that several workers share it and temporaries stay small."""
@@ -153,7 +155,8 @@ def _read(estimator: Any, X: Any) -> DaskRows:
             f"{type(estimator).__name__} got a dask {type(X).__name__} without columns; at least "
             "one feature is needed."
         )
-    groups = [[part] for part in X.to_delayed()] if is_frame(X) else _grouped_chunks(X)
+    widest = max(n_features, output_columns(estimator.kernel, n_features))
+    groups = [[part] for part in X.to_delayed()] if is_frame(X) else _grouped_chunks(X, 8 * widest)
     parts = _kept(tasks(groups, rows_of_chunks), X)
     surveys = computed(tasks(parts, survey), stage="survey of rows")
     _check_surveys(estimator, surveys)
@@ -164,7 +167,7 @@ def _read(estimator: Any, X: Any) -> DaskRows:
             "least 2 are needed."
         )
     merged, lengths = _merged(
-        [parts[i] for i in counted], [surveys[i].n_rows for i in counted], n_features
+        [parts[i] for i in counted], [surveys[i].n_rows for i in counted], n_features, widest
     )
     return DaskRows(
         merged,
@@ -181,10 +184,9 @@ def _kept(parts: Sequence[Delayed], X: Any) -> list[Delayed]:
     return kept(parts, 8.0 * rows * columns if known else 0.0)
 
 
-def _grouped_chunks(X: Any) -> list[list[Delayed]]:
+def _grouped_chunks(X: Any, row_bytes: int) -> list[list[Delayed]]:
     """Return the chunks of an array in groups that are worth a task, each with all columns."""
     lengths = X.chunks[0]
-    row_bytes = 8 * X.shape[1]
     known = not np.isnan(np.asarray(lengths, dtype=float)).any()
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
@@ -211,10 +213,10 @@ def _groups(lengths: Sequence[int], row_bytes: int) -> list[list[int]]:
 
 
 def _merged(
-    parts: Sequence[Delayed], lengths: Sequence[int], n_features: int
+    parts: Sequence[Delayed], lengths: Sequence[int], n_features: int, widest: int
 ) -> tuple[list[Delayed], list[int]]:
     """Join small parts whose lengths were not known before."""
-    groups = _groups(lengths, 8 * n_features)
+    groups = _groups(lengths, 8 * widest)
     if len(groups) == len(parts):
         return list(parts), list(lengths)
     lists = [[parts[i] for i in group] for group in groups]

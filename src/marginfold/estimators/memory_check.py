@@ -16,7 +16,10 @@ RANKS = (500, 200, 100)
 """Ranks of an approximation that are proposed, the largest that fits."""
 
 CHUNK_BYTES = 1e8
-"""Size of the blocks of rows that are proposed."""
+"""Largest size of the blocks of rows that are proposed, in coordinates."""
+
+FEWEST_CHUNKS = 10
+"""Blocks that are proposed at least."""
 
 WITHOUT_BLOCKS = ("LaplacianEigenmaps", "LocallyLinearEmbedding", "MRGEPSVC", "NPE", "TwinSVC")
 """Methods that need all rows in one place, as they are by default."""
@@ -55,14 +58,26 @@ def _candidates(estimator: Any, work: Workload) -> Iterator[tuple[str, Workload]
     elif is_linear(kernel) and work.rank > min(RANKS):
         other = replace(work, route="low rank", rank=min(RANKS))
         yield f"{name}(..., kernel=TruncatedSVD({other.rank}))", other
+    elif work.route == "low rank":
+        yield from _lower_ranks(name, kernel, work)
     searches = any(neighbors_of(rule) for rule in work.graphs)
     shown = f'{name}(..., graph="anchors")' if searches else f"{name}(...)"
     if searches and _worst_step(work) == "graph":
         yield shown, replace(work, graphs=())
     if work.route in ("primal", "low rank") and name not in WITHOUT_BLOCKS:
-        size = max(1, int(CHUNK_BYTES // (8 * max(work.rows.n_columns, 1))))
+        widest = max(work.rows.n_columns, work.rank, 1)
+        size = max(1, min(int(CHUNK_BYTES // (8 * widest)), work.rows.n_rows // FEWEST_CHUNKS))
         line = f"{shown}.fit(dask.array.from_array(X, chunks=({size}, -1)), y)"
         yield line, replace(work, route="blocks", graphs=())
+
+
+def _lower_ranks(name: str, kernel: Any, work: Workload) -> Iterator[tuple[str, Workload]]:
+    """Yield fewer coordinates of a map whose rank is a parameter."""
+    for parameter in ("rank", "n_components"):
+        if hasattr(kernel, parameter):
+            for rank in (rank for rank in RANKS if rank < work.rank):
+                line = f"{name}(...).set_params(kernel__{parameter}={rank})"
+                yield line, replace(work, rank=rank)
 
 
 def _low_rank_line(name: str, kernel: Any, rank: int) -> str:
@@ -98,6 +113,7 @@ def _fewer_rows(work: Workload) -> str:
         step *= 2
         part = replace(rows, n_rows=rows.n_rows // step, read_bytes=rows.read_bytes / step)
         rank = work.rank // step if work.rank in (rows.n_rows, _full_rank(work)) else work.rank
+        rank = min(rank, part.n_rows)
         if has_memory(peak_memory(replace(work, rows=part, rank=rank))):
             break
     return f"fit a part of the rows, for example X[::{step}] and y[::{step}]."

@@ -22,6 +22,7 @@ from marginfold.estimators.best_pipeline import BestPipeline
 from marginfold.estimators.fold_rows import SearchRows
 from marginfold.estimators.fold_scores import FoldScores, Trial, fit_pipeline, score_fold
 from marginfold.estimators.margin_subspace import MarginSubspace
+from marginfold.estimators.memory_check import check_memory
 from marginfold.estimators.paths import Values, grid_of, listed, points_of
 from marginfold.estimators.search_results import check_failures, results_table
 from marginfold.estimators.search_scorers import SINGLE, chosen_index, read_scorers
@@ -160,6 +161,8 @@ class SubspaceSearchCV(BestPipeline):
 
     def _search(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         self._check()
+        if self.refit:  # the fit to all rows is the largest: better refused before the folds
+            check_memory(self.estimator, X)
         scorers = read_scorers(self._pipeline(), self.scoring, self.refit)
         trial = Trial(
             estimator=self.estimator,
