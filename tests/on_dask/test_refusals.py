@@ -26,7 +26,7 @@ from marginfold import (
 )
 from marginfold.errors import GraphError, InvalidInputError
 from marginfold.feature_maps import Transformed
-from marginfold.graphs import SHORTHANDS, AnchorGraph, NeighborGraph
+from marginfold.graphs import SHORTHANDS, AnchorGraph, NeighborGraph, WithinClassGraph
 from marginfold.protocols.permutation import graph_permutation_test
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
@@ -193,3 +193,11 @@ def test_what_is_no_table_is_refused_in_words(kind, data):
         LDA().fit(rows[kind], y)
     with pytest.raises(InvalidInputError, match="two dimensions"):
         LDA().fit(X, y).transform(rows[kind])
+
+
+def test_labels_and_weights_of_a_graph_may_be_lazy(data, weights):
+    X, y = data
+    rule = WithinClassGraph() + NeighborGraph(5)
+    lazy_y = dd.from_pandas(pd.Series(y), npartitions=2)
+    lazy = rule.build(X, lazy_y, sample_weight=da.from_array(weights, chunks=100))
+    assert np.array_equal(lazy.scatter(X), rule.build(X, y, sample_weight=weights).scatter(X))

@@ -19,7 +19,7 @@ from marginfold.errors import GraphError, InvalidInputError, InvalidParameterErr
 from marginfold.graphs.combined import ScaledLaplacian, SumLaplacian
 from marginfold.graphs.laplacian import ABSENT, FloatArray, GraphDescription, IntArray, Laplacian
 from marginfold.labels import is_unlabelled, unique_labels
-from marginfold.lazy_input import refuse_lazy
+from marginfold.lazy_input import gathered, refuse_lazy
 from marginfold.weights import check_weights
 
 LARGEST_ENTRY = 1e150
@@ -218,13 +218,14 @@ def read_rows(
             f"{name} got X with NaN, infinite or overflowing entries; it needs numbers of at most "
             f"{LARGEST_ENTRY:g} in size. Impute or rescale X first."
         )
+    y = gathered(y)
     if y is not None and np.shape(y) != (X.shape[0],):
         raise GraphError(
             f"{name} got y of shape {np.shape(y)} for X of shape {X.shape}; it needs one label "
             "for each row of X."
         )
     try:
-        return X, check_weights(sample_weight, X.shape[0])
+        return X, check_weights(gathered(sample_weight), X.shape[0])
     except InvalidInputError as error:
         raise GraphError(f"{name}: {error}") from error
 
@@ -236,7 +237,7 @@ def read_codes(graph: GraphRule, y: ArrayLike | None, unlabeled: Any) -> IntArra
             f"{graph_name(graph)} got y=None; it needs labels. Pass y, or use a graph without "
             "classes such as NeighborGraph() or TotalGraph()."
         )
-    labels = np.asarray(y)
+    labels = np.asarray(gathered(y))
     labelled = ~is_unlabelled(labels, unlabeled)
     codes = np.full(len(labels), ABSENT, dtype=np.intp)
     try:
