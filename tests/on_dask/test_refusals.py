@@ -201,3 +201,12 @@ def test_labels_and_weights_of_a_graph_may_be_lazy(data, weights):
     lazy_y = dd.from_pandas(pd.Series(y), npartitions=2)
     lazy = rule.build(X, lazy_y, sample_weight=da.from_array(weights, chunks=100))
     assert np.array_equal(lazy.scatter(X), rule.build(X, y, sample_weight=weights).scatter(X))
+
+
+def test_chunks_must_have_the_columns_that_the_collection_says(data):
+    X, y = data
+    narrow = da.from_array(X, chunks=(300, 6)).map_blocks(
+        lambda rows: rows[:, :3], dtype=float, meta=np.zeros((0, 0))
+    )
+    with pytest.raises(InvalidInputError, match=r"3 to 3 columns .* says it has 6"):
+        LDA().fit(narrow, y)

@@ -159,7 +159,7 @@ def _read(estimator: Any, X: Any) -> DaskRows:
     groups = [[part] for part in X.to_delayed()] if is_frame(X) else _grouped_chunks(X, 8 * widest)
     parts = _kept(tasks(groups, rows_of_chunks), X)
     surveys = computed(tasks(parts, survey), stage="survey of rows")
-    _check_surveys(estimator, surveys)
+    _check_surveys(estimator, surveys, n_features)
     counted = [i for i, found in enumerate(surveys) if found.n_rows]
     if sum(surveys[i].n_rows for i in counted) < 2:
         raise InvalidInputError(
@@ -267,12 +267,13 @@ def _values(chunk: Any) -> Any:
     return np.asarray(chunk)
 
 
-def _check_surveys(estimator: Any, surveys: Sequence[Survey]) -> None:
+def _check_surveys(estimator: Any, surveys: Sequence[Survey], n_features: int) -> None:
     name = type(estimator).__name__
     widths = {found.n_columns for found in surveys}
-    if len(widths) > 1:
+    if widths != {n_features}:
         raise InvalidInputError(
-            f"{name} got chunks with {min(widths)} to {max(widths)} columns; all need the same."
+            f"{name} got chunks with {min(widths)} to {max(widths)} columns of a collection that "
+            f"says it has {n_features}; all need the same."
         )
     low, high = (np.stack([getattr(found, end) for found in surveys]) for end in ("low", "high"))
     if np.isnan(low).any() or np.isnan(high).any():
