@@ -61,13 +61,12 @@ SolveMany = Callable[[SVMBatch], Sequence[SVMSolution]]
 def pays(batch: SVMBatch) -> bool:
     """Return whether the problems are tall, or alike so that one can begin at another."""
     n, r = batch.rows.features.shape
-    if is_tall(n, r):
+    if _is_tall(n, r):
         return True
     return 1 < len(batch) and r <= WARM_COLUMNS and len(_chains(batch)) < len(batch)
 
 
-def is_tall(n: int, r: int) -> bool:
-    """Return whether a single problem of this shape is sifted."""
+def _is_tall(n: int, r: int) -> bool:
     return n >= (COLD_ROWS_WIDE if r >= WIDE else COLD_ROWS)
 
 
@@ -118,7 +117,7 @@ class _Chain:
 
     @property
     def _tall(self) -> bool:
-        return is_tall(*self.batch.rows.features.shape)
+        return _is_tall(*self.batch.rows.features.shape)
 
     def run(self) -> dict[int, SVMSolution]:
         return self._one_by_one() if self.n_rows >= WARM_ROWS else self._side_by_side()

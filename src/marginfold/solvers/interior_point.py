@@ -19,26 +19,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginfold.blocks import LocalBlocks
 from marginfold.parameters import Count, Number, check_parameters
 from marginfold.progress import report
 from marginfold.rows import Array
 from marginfold.solvers.block_rows import BlockBatch
-from marginfold.solvers.chains import LARGEST_ZONE, is_tall, solve_chains
 from marginfold.solvers.chains import pays as chains_pay
+from marginfold.solvers.chains import solve_chains
 from marginfold.solvers.crossover import crossover
 from marginfold.solvers.newton import Problems, State, advance, gaps, linearise, start
-from marginfold.solvers.sifting import LOCAL_BLOCK, BlockProblem, dual_of, sift
+from marginfold.solvers.sifting import sift
 from marginfold.solvers.svm import (
     EXACT,
     SVMBatch,
     SVMSolution,
-    as_batch,
     certify,
     check_batch,
-    check_sides,
-    check_single,
     project,
+    single,
     uncentre,
 )
 from marginfold.solvers.working_set import (
@@ -68,9 +65,6 @@ NEARLY = 1e-2
 
 REFINED = 1e-5
 """Gap below which the solves are refined."""
-
-CENTRE_ROWS = 1000
-"""Rows whose mean is near enough to that of all for a good condition."""
 
 LONG_WORK = 2_000_000
 """Numbers in the rows of a batch from which its iterations are reported and can be cancelled."""
@@ -116,35 +110,7 @@ class InteriorPoint:
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
-        rows, signs, costs = check_single(U, y, C)
-        if is_tall(*rows.shape):
-            solution = self._solve_tall(rows, signs, costs)
-            if solution is not None:
-                return solution
-        return self.solve_batch(as_batch(rows, signs, costs))[0]
-
-    def _solve_tall(self, U: Array, y: Array, c: Array) -> SVMSolution | None:
-        """Sift one plain problem without a copy of its rows; None if that does not pay."""
-        check_sides(y[None], c[None])
-        blocks = LocalBlocks.cut(U, (y > 0).astype(np.intp), c, LOCAL_BLOCK)
-        r = U.shape[1]
-        problem = BlockProblem(
-            signs=np.array([-1.0, 1.0, 0.0]),
-            costs=np.array([1.0, 1.0, 0.0]),
-            scale=np.ones(r),
-            deflated=np.zeros((r, 0)),
-            rotation=None,
-            centre=U[:: max(1, len(U) // CENTRE_ROWS)].mean(axis=0),
-        )
-        with np.errstate(all="ignore"):
-            largest = LARGEST_ZONE * len(U)
-            solution, sets = sift(
-                blocks, [problem], self._solve_zone, tol=self.tol, largest=largest
-            )[0]
-        if sets is None or not solution.converged:
-            return None
-        plane = problem.plane(solution.coef, solution.intercept)
-        return replace(solution, intercept=float(plane[-1]), dual=dual_of(blocks, problem, sets))
+        return self.solve_batch(single(U, y, C))[0]
 
     def solve_batch(self, batch: SVMBatch | BlockBatch) -> list[SVMSolution]:
         """Solve every problem of the batch; rows without cost do not take part.

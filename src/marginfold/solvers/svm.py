@@ -136,19 +136,6 @@ class SVMSolver(Protocol):
 
 def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
     """Return the batch of one plain problem, checked."""
-    return as_batch(*check_single(U, y, C))
-
-
-def as_batch(rows: Array, signs: Array, costs: Array) -> SVMBatch:
-    """Return the batch of one plain problem."""
-    r = rows.shape[1]
-    return SVMBatch(
-        SharedRows(rows), signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0))
-    )
-
-
-def check_single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return rows, labels and costs of a plain problem as arrays, checked."""
     rows = np.asarray(U, dtype=np.float64)
     signs = np.asarray(y, dtype=np.float64)
     if rows.ndim != 2 or signs.shape != (len(rows),):
@@ -166,28 +153,24 @@ def check_single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> tuple[Array, Array
             f"Costs must be one number or one for each row; got shape {costs.shape} for "
             f"{len(signs)} rows."
         )
-    with np.errstate(over="ignore"):  # a finite sum says it in one quick pass
-        finite = np.isfinite(rows.sum()) or np.isfinite(rows).all()
-    if not finite:
+    if not np.isfinite(rows).all():
         raise SolverError("Features must be finite; got NaN or infinity.")
-    return rows, signs, costs
+    r = rows.shape[1]
+    return SVMBatch(
+        SharedRows(rows), signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0))
+    )
 
 
 def check_batch(batch: SVMBatch) -> None:
     """Refuse numbers that no solver can work with, and problems with one side only."""
     if not (np.isfinite(batch.rows.table).all() and np.isfinite(batch.scale).all()):
         raise SolverError("Features must be finite; got NaN or infinity.")
-    check_sides(batch.signs, batch.costs)
-
-
-def check_sides(signs: Array, costs: Array) -> None:
-    """Refuse costs that no solver can work with, and problems with one side only."""
     with np.errstate(over="ignore"):
-        finite = np.isfinite(costs.sum(axis=1)).all()
-    if not finite or (costs < 0).any():
+        finite = np.isfinite(batch.costs.sum(axis=1)).all()
+    if not finite or (batch.costs < 0).any():
         raise SolverError("Costs must be finite, also their sum, and not negative.")
     for side in (1.0, -1.0):
-        if not ((signs == side) & (costs > 0)).any(axis=1).all():
+        if not ((batch.signs == side) & (batch.costs > 0)).any(axis=1).all():
             raise SolverError(
                 "Each problem needs rows of both labels with a positive cost; "
                 f"one has no row labelled {side:+.0f}."
