@@ -11,7 +11,7 @@ from solvers.random_problems import Judgement, Problem, judge
 from marginfold.blocks import LocalBlocks
 from marginfold.rows import SharedRows
 from marginfold.solvers import InteriorPoint, SVMBatch, SVMSolution
-from marginfold.solvers.sifting import BlockProblem
+from marginfold.solvers.sifting_passes import BlockProblem
 
 UNLABELLED = -1
 

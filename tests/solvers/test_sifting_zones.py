@@ -11,7 +11,7 @@ from solvers.block_problems import Case, make_case, weighted, with_idle_rows
 
 from marginfold.rows import SharedRows
 from marginfold.solvers import InteriorPoint, SVMBatch, sifting
-from marginfold.solvers.sifting import Question, Zone, screen
+from marginfold.solvers.sifting_passes import Question, Zone, screen
 
 
 def zone_of(case: Case, plane, delta, extra):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -34,7 +35,7 @@ PARAMETERS: dict[str, Constraint] = {
 }
 
 
-class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Coordinates ``z(x) = (k(x, T) - column_means_) dual_basis_`` with training rows T.
 
     A subclass has the parameters of a kernel and ``_fit``, which stores `gamma_`, `eigenvalues_`
@@ -143,8 +144,9 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
         return out + self.origin_
 
+    @abstractmethod
     def _fit(self, X: Any, sample_weight: Any) -> Array | None:
-        raise NotImplementedError
+        """Fit; return the coordinates of the rows if they are known."""
 
     def _closest_rows(self, mixed: Array) -> Array:
         """Return the training rows with the largest inner product with mixtures of their images."""

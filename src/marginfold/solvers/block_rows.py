@@ -8,7 +8,7 @@ import numpy as np
 
 from marginfold.blocks import Block, RowBlocks
 from marginfold.rows import Array
-from marginfold.solvers.sifting import BlockProblem
+from marginfold.solvers.sifting_passes import BlockProblem
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ import numpy as np
 from marginfold.blocks import LocalBlocks
 from marginfold.rows import Array
 from marginfold.solvers.crossover import from_face
-from marginfold.solvers.sifting import LOCAL_BLOCK, BlockProblem, Solve, dual_of, sift
+from marginfold.solvers.sifting import LOCAL_BLOCK, Solve, dual_of, sift
+from marginfold.solvers.sifting_passes import BlockProblem
 from marginfold.solvers.svm import SVMBatch, SVMSolution
 
 COLD_ROWS = 25_000
