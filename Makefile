@@ -55,7 +55,7 @@ format: $(READY) ## let ruff repair what it can
 	$(BIN)/ruff check --fix $(RUFF_PATHS)
 	$(BIN)/ruff format $(RUFF_PATHS)
 
-bench: $(READY) ## measure everything in benchmarks/ beside the other libraries of benchmarks/peers.txt (about 40 minutes)
+bench: $(READY) ## measure everything in benchmarks/ beside the other libraries of benchmarks/peers.txt (long)
 	@$(with_peers)
 	@.venv-bench/bin/python benchmarks/run.py
 

@@ -1,7 +1,7 @@
 """Measure marginfold against what a user would take instead: ratios formed inside one run.
 
 ``python benchmarks/run.py`` measures everything and rewrites the table in benchmarks/README.md
-(about half an hour); ``--quick`` prints a sample in under three minutes.  Every part can be run by
+(long); ``--quick`` prints a sample in under three minutes.  Every part can be run by
 itself, ``--only`` measures some of them and keeps the other parts of the table.
 """
 
