@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import sys
+import tempfile
 
 # Read when NumPy is imported, so they stand before every other import.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# Many tests start processes. Where no bytecode may be written, each of them would compile the
+# whole of SciPy and scikit-learn again: it is kept in a folder that goes when the tests end.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if sys.pycache_prefix is None:
+        sys.pycache_prefix = tempfile.mkdtemp(prefix="marginfold-bytecode-")
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+        atexit.register(shutil.rmtree, sys.pycache_prefix, ignore_errors=True)
 
 from hypothesis import settings
 

@@ -77,8 +77,8 @@ ESTIMATORS = [
     ExactKernel("rbf"),
     LowRankKernel(),
     SVMPCA(kernel=LowRankKernel()),
-    SubspaceSearchCV(LSVA()),
-    SubspaceSearchCV(MMDA(), cv=2, C=[1, 10]),
+    SubspaceSearchCV(LSVA(), cv=2),
+    SubspaceSearchCV(MMDA(1), cv=2, C=[1, 10]),
 ]
 
 

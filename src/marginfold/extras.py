@@ -11,6 +11,7 @@ EXTRAS = {
     "faiss": "faiss",
     "jinja2": "cli",
     "matplotlib": "cli",
+    "numba": "compiled",
     "pandas": "cli",
     "pyarrow": "parquet",
     "rich": "cli",

@@ -67,15 +67,27 @@ def refuse_to_compute(*_, **__):
     raise AssertionError("computing began before the input was refused")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("wnie",), "wnie is neither a file nor a data set"),
-        (("wine", "--target", "alcohol"), "the classes of the set wine are 'label'"),
-        (("wine", "--drop", "label"), "--drop label is the target"),
-    ],
-)
-def test_the_real_command_refuses_in_one_line(arguments, message, command):
+BAD_SETS = [
+    (("wnie",), "wnie is neither a file nor a data set"),
+    (("wine", "--target", "alcohol"), "the classes of the set wine are 'label'"),
+    (("wine", "--drop", "label"), "--drop label is the target"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_SETS)
+def test_bad_names_are_refused_in_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("marginfold.protocols.run.run_tasks", refuse_to_compute)
+    assert main(["compare", *arguments, "--report", "r.html", "--run", "run"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert message in said.err
+    assert "Traceback" not in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_real_command_refuses_in_one_line(command):
+    arguments, message = BAD_SETS[-1]
     result = command("compare", *arguments, "--report", "r.html", "--run", "run")
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert message in result.stderr

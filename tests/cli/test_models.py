@@ -37,18 +37,28 @@ BAD_INPUT = {
 
 
 @pytest.mark.parametrize("case", BAD_INPUT)
-def test_bad_input_is_one_line_and_nothing_is_written(case, command):
+def test_bad_input_is_one_line_and_nothing_is_written(case, tmp_path, monkeypatch, capsys):
     content, arguments, message = BAD_INPUT[case]
+    monkeypatch.chdir(tmp_path)
     if content is not None:
-        (command.folder / "t.csv").write_bytes(content)
+        (tmp_path / "t.csv").write_bytes(content)
+    assert main(["fit", "t.csv", "--target", "kind", "--save", "m.skops", *arguments]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith("error: ")
+    assert message in said.err
+    assert "Traceback" not in said.err
+    kept = {} if content is None else {"t.csv": content}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
+
+
+def test_the_real_command_refuses_in_one_line(command):
+    (command.folder / "t.csv").write_bytes(HEADER + ROWS)
     before = command.listing()
-    result = command("fit", "t.csv", "--target", "kind", "--save", "m.skops", *arguments)
-    assert result.returncode == 2
-    assert result.stderr.count("\n") == 1
+    result = command("fit", "t.csv", "--target", "knd", "--save", "m.skops")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert result.stderr.startswith("error: ")
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+    assert "Did you mean 'kind'?" in result.stderr
     assert command.listing() == before
 
 

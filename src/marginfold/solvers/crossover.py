@@ -108,21 +108,22 @@ def _repair(
 def _solve_face(batch: SVMBatch, b: int, free: Array, upper: Array) -> tuple[Array, float, Array]:
     """Return (s, intercept, dual) that satisfies the equations of one face."""
     y, c = batch.signs[b], batch.costs[b]
-    X = batch.whitened(b, free)
-    centre = X.mean(axis=0) if len(X) else np.zeros(X.shape[1])
+    X = batch.whitened(b, np.flatnonzero(free))
+    centre = X.sum(axis=0) / max(len(X), 1)
     X -= centre
     pushed = np.where(upper, y * c, 0.0)
     s_upper = project(batch, b, batch.scale[b] * (pushed @ batch.rows.features))
     s_upper = s_upper - centre * pushed.sum()
     s, beta, intercept = s_upper, np.zeros(len(X)), 0.0
     solve = _bordered_solver(X)
+    total, values = -pushed.sum(), y[free]
     for _ in range(1 + REFINEMENTS if len(X) else 0):
-        wanted = y[free] - X @ s - intercept
-        change, shift = solve(wanted, -pushed.sum() - beta.sum())
+        wanted = values - X @ s - intercept
+        change, shift = solve(wanted, total - beta.sum())
         s, beta, intercept = s + X.T @ change, beta + change, intercept + shift
     s = project(batch, b, s)
     dual = np.where(upper, c, 0.0)
-    dual[free] = y[free] * beta
+    dual[free] = values * beta
     return s, intercept - float(centre @ s), dual
 
 
@@ -154,7 +155,9 @@ def _bordered_solver(X: Array) -> Callable[[Array, float], tuple[Array, float]]:
 
     def solve(wanted: Array, total: float) -> tuple[Array, float]:
         # beta is in units of 1/size^2: the border and the Gram matrix have comparable entries
-        solution = invert(np.append(wanted, total * size**2))
+        right = np.empty(m + 1)
+        right[:m], right[m] = wanted, total * size**2
+        solution = invert(right)
         return solution[:m] / size**2, float(solution[m])
 
     return solve

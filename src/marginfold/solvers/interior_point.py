@@ -19,22 +19,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginfold.parameters import Count, Number, check_parameters
-from marginfold.progress import report
+from marginfold.extras import require
+from marginfold.parameters import Choice, Count, Either, Flag, Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.block_rows import BlockBatch
 from marginfold.solvers.chains import pays as chains_pay
 from marginfold.solvers.chains import solve_chains
-from marginfold.solvers.crossover import crossover
-from marginfold.solvers.newton import Problems, State, advance, gaps, linearise, start
+from marginfold.solvers.iterations import Iterations, compiled_iteration
 from marginfold.solvers.sifting import sift
 from marginfold.solvers.svm import (
-    EXACT,
     SVMBatch,
     SVMSolution,
-    certify,
     check_batch,
-    project,
     single,
     uncentre,
 )
@@ -54,31 +50,6 @@ WARM_MU = 0.5
 BATCH_BYTES, STATE_ARRAYS = 16 << 20, 25
 """Memory that the problems of one pass may use, and the arrays of a number per row each needs."""
 
-REFRESH_EVERY = 8
-"""Iterations after which the margins are recomputed from the weights."""
-
-PROGRESS = 0.999
-"""A gap that is not below this share of the best one so far counts as no progress."""
-
-NEARLY = 1e-2
-"""Gap below which a standstill is noticed."""
-
-REFINED = 1e-5
-"""Gap below which the solves are refined."""
-
-LONG_WORK = 2_000_000
-"""Numbers in the rows of a batch from which its iterations are reported and can be cancelled."""
-
-IDENTIFIED = 1e-8
-"""Gap at which the face of the solution is usually known; a step more costs less than a guess."""
-
-ROUGH = 1e-4
-"""Tolerance above which nobody asks for the face."""
-
-PATIENCE = 4
-"""Iterations without progress after which a problem is certified as it stands."""
-
-
 @dataclass(frozen=True)
 class InteriorPoint:
     """Solve support vector problems to a certified relative duality gap.
@@ -89,6 +60,9 @@ class InteriorPoint:
         Relative duality gap to reach.
     max_iter : int, default=120
         Largest number of iterations.
+    compiled : bool or "auto", default="auto"
+        Whether the iterations are compiled, which numba does once for an installation; "auto" does
+        it where numba is installed (``pip install "marginfold[compiled]"``).
 
     Examples
     --------
@@ -104,9 +78,19 @@ class InteriorPoint:
 
     tol: float = 1e-8
     max_iter: int = 120
+    compiled: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        check_parameters(self, {"tol": Number(0.0, inclusive=False), "max_iter": Count(0)})
+        check_parameters(
+            self,
+            {
+                "tol": Number(0.0, inclusive=False),
+                "max_iter": Count(0),
+                "compiled": Either(Flag(), Choice("auto")),
+            },
+        )
+        if self.compiled is True and compiled_iteration() is None:
+            require("numba")
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
@@ -134,6 +118,20 @@ class InteriorPoint:
                     moved = uncentre(batch, b, moved)
                 solutions[b] = replace(moved, dual=dual)
         return [solutions[b] for b in range(len(batch))]
+
+    def solve_from(self, batch: SVMBatch, b: int, rows: Array) -> SVMSolution | None:
+        """Solve problem b on some rows; those inside the margin join, until all are certified.
+
+        Returns None if most rows turn out to matter.
+        """
+        with np.errstate(all="ignore"):
+            found = solve_on_working_set(batch, b, self._solve_one, tol=self.tol, first=rows)
+        return None if found is None else uncentre(batch, b, found)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the iterations are compiled."""
+        return self.compiled is not False and compiled_iteration() is not None
 
     def _solve_part(self, batch: SVMBatch, chains: bool = True) -> list[SVMSolution]:
         """Solve problems without idle rows; some are better off alone than in the batch."""
@@ -165,8 +163,8 @@ class InteriorPoint:
             return self._solve_all(without_deflated_part(batch, b))[0]
         return None
 
-    def _solve_one(self, batch: SVMBatch) -> SVMSolution:
-        return uncentre(batch, 0, self._solve_all(batch)[0])
+    def _solve_one(self, batch: SVMBatch, tol: float) -> SVMSolution:
+        return uncentre(batch, 0, replace(self, tol=tol)._solve_all(batch)[0])
 
     def _solve_blocks(self, batch: BlockBatch) -> list[SVMSolution]:
         """Solve problems on rows in blocks by sifting."""
@@ -200,39 +198,8 @@ class InteriorPoint:
     def _solve_all(
         self, batch: SVMBatch, mu: float = FIRST_MU, weights: Array | None = None
     ) -> list[SVMSolution]:
-        """Iterate on all problems; those that are finished leave the batch."""
-        problems = Problems.of(batch)
-        state = start(problems, mu, None if weights is None else problems.in_units(weights))
-        solutions: dict[int, SVMSolution] = {}
-        best_gap = np.full(len(batch), np.inf)
-        idle = np.zeros(len(batch), dtype=int)
-        ready = self.tol if self.tol > ROUGH else min(self.tol, IDENTIFIED)
-        for n_iter in range(self.max_iter + 1):
-            if batch.rows.table.size * len(batch) > LONG_WORK:
-                report("iterations", n_iter)
-            index = problems.index
-            line = linearise(problems, state)
-            gap = gaps(problems, state, line.pull)
-            better = (gap < PROGRESS * best_gap[index]) | (best_gap[index] > NEARLY)
-            idle[index] = np.where(better & (idle[index] <= PATIENCE), 0, idle[index] + 1)
-            best_gap[index] = np.fmin(gap, best_gap[index])
-            done = (idle[index] > PATIENCE) | (n_iter == self.max_iter)
-            for position in np.flatnonzero((gap <= ready) | (idle[index] > 0) | done):
-                b = int(index[position])
-                solution = _finish(batch, problems, state, int(position), n_iter, self.tol)
-                if b not in solutions or solution.gap < solutions[b].gap:
-                    solutions[b] = solution
-                done[position] |= solution.converged
-            if done.all():
-                break
-            if done.any():
-                problems, state = problems.take(~done), state.take(~done)
-                line, gap = line.take(~done), gap[~done]
-            finite = advance(problems, state, line, refine=bool(gap.min() < REFINED))
-            idle[problems.index[~finite]] = PATIENCE + 1
-            if (n_iter + 1) % REFRESH_EVERY == 0:
-                np.subtract(problems.signs * problems.scores(state.u), 1.0, out=state.t)
-        return [solutions[b] for b in range(len(batch))]
+        """Iterate on all problems of the batch."""
+        return Iterations(self.tol, self.max_iter, self.is_compiled).run(batch, mu, weights)
 
 
 def _same_support(batch: SVMBatch) -> Iterator[tuple[list[int], Array]]:
@@ -243,20 +210,3 @@ def _same_support(batch: SVMBatch) -> Iterator[tuple[list[int], Array]]:
         groups.setdefault(np.packbits(row).tobytes(), []).append(b)
     for problems in groups.values():
         yield problems, positive[problems[0]]
-
-
-def _finish(
-    batch: SVMBatch, problems: Problems, state: State, position: int, n_iter: int, tol: float
-) -> SVMSolution:
-    """Cross over to the face that a point suggests, or certify the point itself."""
-    b, unit = int(problems.index[position]), float(problems.cost_unit[position])
-    coef = project(batch, b, state.u[position, :-1] * np.sqrt(unit))
-    (a, s), (v, xi), c = state.P[position], state.Q[position], problems.costs[position]
-    dual = a * unit
-    lower = a < c * v
-    upper = ~lower & (s < c * xi)
-    exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=tol)
-    if exact is not None and exact.gap <= EXACT:
-        return exact
-    plain = certify(batch, b, coef, dual, n_iter=n_iter, tol=tol)
-    return plain if exact is None or plain.gap <= exact.gap else exact

@@ -2,8 +2,8 @@
 
 The state is primal feasible; eliminating everything but the weights and the bias leaves one
 (r+1) x (r+1) system per problem.  The two complementary pairs (a, v) and (c - a, xi) obey the same
-equations: they are stacked, so that one array operation serves both.  A compiled kernel could
-replace this file behind `Problems`, `start`, `linearise` and `advance`.
+equations: they are stacked, so that one array operation serves both.  `compiled` does the same for
+one problem at a time, where numba is installed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,21 @@ DIAGONAL_SHIFT = 1e-9
 
 REFINEMENTS = 2
 """Steps of iterative refinement after each solve of the last iterations."""
+
+REFINED = 1e-5
+"""Gap below which the solves are refined."""
+
+REFRESH_EVERY = 8
+"""Iterations after which the margins are recomputed from the weights."""
+
+PROGRESS = 0.999
+"""A gap that is not below this share of the best one so far counts as no progress."""
+
+NEARLY = 1e-2
+"""Gap below which a standstill is noticed."""
+
+PATIENCE = 4
+"""Iterations without progress after which a problem is certified as it stands."""
 
 TINY = float(np.finfo(np.float64).tiny)
 

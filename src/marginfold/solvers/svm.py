@@ -101,13 +101,13 @@ class SVMBatch:
     def smaller_side(self, b: int) -> float:
         """Return the total cost of the cheaper side."""
         y, c = self.signs[b], self.costs[b]
-        return float(min(c[y > 0].sum(), c[y < 0].sum()))
+        return float(min(c @ (y > 0), c @ (y < 0)))
 
     def whitened(self, b: int, rows: Array | slice = slice(None)) -> Array:
         """Return the features of problem b, without their part along the deflated directions."""
         N = self.deflated[b]
         X = self.rows.features[rows] * self.scale[b]
-        for _ in range(PASSES):
+        for _ in range(PASSES if N.shape[1] else 0):
             X -= (X @ N) @ N.T
         return np.asarray(X)
 
@@ -180,9 +180,9 @@ def check_batch(batch: SVMBatch) -> None:
 def project(batch: SVMBatch, b: int, vector: Array) -> Array:
     """Return the part of a vector that is orthogonal to the deflated directions of problem b."""
     N = batch.deflated[b]
-    for _ in range(PASSES):
+    for _ in range(PASSES if N.shape[1] else 0):
         vector = vector - N @ (N.T @ vector)
-    return np.asarray(vector)
+    return vector
 
 
 def certify(
@@ -207,7 +207,7 @@ def certify(
         other = _evaluate(batch, b, s_dual, dual)
         if other[0] < objective:
             objective, s, intercept = other
-    if not objective <= 2.0 * min(c[y > 0].sum(), c[y < 0].sum()):  # s = 0 is better
+    if not objective <= 2.0 * batch.smaller_side(b):  # s = 0 is better
         objective, s, intercept = _evaluate(batch, b, np.zeros_like(coef), dual)
     gap = max(0.0, objective - dual_objective) / max(objective, TINY)
     return SVMSolution(

@@ -39,6 +39,9 @@ FIRST_SHARE = 0.1
 LARGEST_SHARE = 0.6
 """Share of the rows above which a working set no longer pays."""
 
+ROUGH_TOL = 1e-3
+"""Relative gap that suffices to see which rows are inside the margin."""
+
 VIOLATION = 1e-10
 """How far inside the margin a row must be to join the working set."""
 
@@ -50,45 +53,61 @@ def pays(batch: SVMBatch) -> bool:
 
 
 def solve_on_working_set(
-    batch: SVMBatch, b: int, solve: Callable[[SVMBatch], SVMSolution], *, tol: float
-) -> SVMSolution | None:
-    """Return the solution certified on all rows, or None if too many rows matter."""
-    y, n = batch.signs[b], len(batch.signs[b])
-    if n < min(SMALL, batch.scale.shape[1]):
-        return _solve_on(batch, b, np.arange(n), solve, tol)
-    working = np.sort(np.concatenate([_spaced(np.flatnonzero(y == side)) for side in (1, -1)]))
-    n_iter = 0
-    while len(working) <= LARGEST_SHARE * n:
-        solution = _solve_on(batch, b, working, solve, tol, n_iter)
-        n_iter = solution.n_iter
-        scores = batch.rows.features @ (batch.scale[b] * solution.coef)
-        excess = y * (scores + solution.intercept) - 1.0
-        excess[working] = 0.0
-        inside = np.flatnonzero(excess < -VIOLATION)
-        if not len(inside):
-            return solution
-        worst = inside[np.argsort(excess[inside])[: len(working)]]
-        working = np.union1d(working, worst)
-    if n < batch.scale.shape[1]:
-        return _solve_on(batch, b, np.arange(n), solve, tol, n_iter)
-    return None
-
-
-def _solve_on(
     batch: SVMBatch,
     b: int,
-    working: Array,
-    solve: Callable[[SVMBatch], SVMSolution],
+    solve: Callable[[SVMBatch, float], SVMSolution],
+    *,
     tol: float,
-    n_iter: int = 0,
-) -> SVMSolution:
-    """Solve on some rows in the dimensions that they span; certify on all rows."""
-    basis, part = _restrict(batch, b, working)
-    solution = solve(part)
-    dual = np.zeros(len(batch.signs[b]))
-    dual[working] = solution.dual
-    n_iter += solution.n_iter
-    return certify(batch, b, basis @ solution.coef, dual, n_iter=n_iter, tol=tol)
+    first: Array | None = None,
+) -> SVMSolution | None:
+    """Return the solution certified on all rows, or None if too many rows matter.
+
+    Parameters
+    ----------
+    batch : SVMBatch
+    b : int
+        The problem of the batch.
+    solve : callable
+        Solver of the problem on some rows.
+    tol : float
+        Relative duality gap to reach.
+    first : array of row numbers, optional
+        The rows to begin with, of both sides; by default evenly spaced ones.
+    """
+    y, n = batch.signs[b], len(batch.signs[b])
+    if first is not None:
+        working = np.sort(first)
+    elif n < min(SMALL, batch.scale.shape[1]):
+        working = np.arange(n)
+    else:
+        working = np.sort(np.concatenate([_spaced(np.flatnonzero(y == side)) for side in (1, -1)]))
+    n_iter = 0
+    rough = first is not None
+    while True:
+        basis, part = _restrict(batch, b, working)
+        solution = solve(part, ROUGH_TOL if rough else tol)
+        coef = solution.coef if basis is None else basis @ solution.coef
+        n_iter += solution.n_iter
+        inside: Array = np.empty(0, dtype=np.intp)
+        if len(working) < n:
+            scores = batch.rows.features @ (batch.scale[b] * coef)
+            excess = y * (scores + solution.intercept) - 1.0
+            excess[working] = 0.0
+            inside = np.flatnonzero(excess < -VIOLATION)
+        if not len(inside) and rough:
+            rough = False
+            continue
+        rough = False
+        if not len(inside):
+            dual = np.zeros(n)
+            dual[working] = solution.dual
+            return certify(batch, b, coef, dual, n_iter=n_iter, tol=tol)
+        worst = inside[np.argsort(excess[inside])[: len(working)]]
+        working = np.union1d(working, worst)
+        if len(working) > LARGEST_SHARE * n:
+            if n >= batch.scale.shape[1]:
+                return None
+            working = np.arange(n)
 
 
 def _spaced(rows: Array) -> Array:
@@ -97,8 +116,13 @@ def _spaced(rows: Array) -> Array:
     return rows[np.linspace(0, len(rows) - 1, count).astype(int)]
 
 
-def _restrict(batch: SVMBatch, b: int, working: Array) -> tuple[Array, SVMBatch]:
-    """Return an orthonormal basis of the working rows and the problem in its coordinates."""
+def _restrict(batch: SVMBatch, b: int, working: Array) -> tuple[Array | None, SVMBatch]:
+    """Return an orthonormal basis of the working rows and the problem in its coordinates.
+
+    As many rows as dimensions are taken in the coordinates that they have.
+    """
+    if len(working) >= batch.scale.shape[1]:
+        return None, batch.take([b], working)
     X = batch.whitened(b, working)
     basis, R = scipy.linalg.qr(X.T, mode="economic", check_finite=False)
     m = R.shape[0]

@@ -1,0 +1,193 @@
+"""The interior point iteration of a batch, until every problem is certified.
+
+A point that is near the end suggests a face; a crossover to it gives the exact solution, and the
+certificate on the original problem decides.  Compiled, the problems are iterated one by one; with
+NumPy all of them side by side, so that one call serves the whole batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from marginfold.progress import report
+from marginfold.rows import Array
+from marginfold.solvers.crossover import crossover
+from marginfold.solvers.newton import (
+    NEARLY,
+    PATIENCE,
+    PROGRESS,
+    REFINED,
+    REFRESH_EVERY,
+    Problems,
+    advance,
+    gaps,
+    linearise,
+    start,
+)
+from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, certify, project
+
+COMPILED_COLUMNS = 100
+"""Dimensions up to which compiling pays: above, most of the time is spent in matrix products."""
+
+LONG_WORK = 2_000_000
+"""Numbers in the rows of a batch from which its iterations are reported and can be cancelled."""
+
+IDENTIFIED = 1e-8
+"""Gap at which the face of the solution is usually known; a step more costs less than a guess."""
+
+ROUGH = 1e-4
+"""Tolerance above which nobody asks for the face."""
+
+
+@cache
+def compiled_iteration() -> Any:
+    """Return the module of compiled functions, or None if numba is missing or cannot work here."""
+    try:
+        return import_module("marginfold.solvers.compiled")
+    except (ImportError, RuntimeError):  # RuntimeError: nowhere to keep what was compiled
+        return None
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """How problems are iterated.
+
+    Attributes
+    ----------
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Largest number of iterations.
+    compiled : bool
+        Whether compiled functions are used, as far as they pay.
+    """
+
+    tol: float
+    max_iter: int
+    compiled: bool
+
+    def run(self, batch: SVMBatch, mu: float, weights: Array | None) -> list[SVMSolution]:
+        """Solve all problems, from the central path at mu above the weights if they are known."""
+        problems = Problems.of(batch)
+        if weights is not None:
+            weights = problems.in_units(weights)
+        if self.compiled and batch.scale.shape[1] <= COMPILED_COLUMNS:
+            return [self._one(batch, problems, b, mu, weights) for b in range(len(batch))]
+        return self._side_by_side(batch, problems, mu, weights)
+
+    @property
+    def _ready(self) -> float:
+        """The gap from which the face is tried."""
+        return self.tol if self.tol > ROUGH else min(self.tol, IDENTIFIED)
+
+    def _one(
+        self, batch: SVMBatch, problems: Problems, b: int, mu: float, weights: Array | None
+    ) -> SVMSolution:
+        """Iterate on one problem."""
+        compiled = compiled_iteration()
+        scale, costs = problems.scale[b], problems.costs[b]
+        basis = _allowed(batch.deflated[b])
+        columns = _columns(batch.rows.features, scale[:-1], basis)
+        u = np.empty(len(columns))
+        if weights is not None:
+            u[:-1] = weights[b, :-1] if basis is None else weights[b, :-1] @ basis
+            u[-1] = weights[b, -1]
+        problem = (columns, problems.signs[b], costs)
+        P, Q, t = compiled.start(*problem, u, weights is not None, mu)
+        tally = np.array([0.0, np.inf, 0.0])
+        best: SVMSolution | None = None
+        is_long = columns.size > LONG_WORK
+        while True:
+            n_iter = int(tally[0])
+            if is_long:
+                report("iterations", n_iter)
+            pause = min(1 if is_long else self.max_iter, self.max_iter - n_iter)
+            looks = compiled.iterate(*problem, u, P, Q, t, tally, self._ready, pause)
+            n_iter = int(tally[0])
+            done = tally[2] > PATIENCE or n_iter >= self.max_iter
+            if not (looks or done):
+                continue
+            s = u[:-1] if basis is None else basis @ u[:-1]
+            solution = self._finish(batch, b, problems.cost_unit[b], s, P, Q, n_iter)
+            if best is None or solution.gap < best.gap:
+                best = solution
+            if done or solution.converged:
+                return best
+
+    def _side_by_side(
+        self, batch: SVMBatch, problems: Problems, mu: float, weights: Array | None
+    ) -> list[SVMSolution]:
+        """Iterate on all problems; those that are finished leave the batch."""
+        state = start(problems, mu, weights)
+        solutions: dict[int, SVMSolution] = {}
+        best_gap = np.full(len(batch), np.inf)
+        idle = np.zeros(len(batch), dtype=int)
+        for n_iter in range(self.max_iter + 1):
+            if batch.rows.table.size * len(batch) > LONG_WORK:
+                report("iterations", n_iter)
+            index = problems.index
+            line = linearise(problems, state)
+            gap = gaps(problems, state, line.pull)
+            better = (gap < PROGRESS * best_gap[index]) | (best_gap[index] > NEARLY)
+            idle[index] = np.where(better & (idle[index] <= PATIENCE), 0, idle[index] + 1)
+            best_gap[index] = np.fmin(gap, best_gap[index])
+            done = (idle[index] > PATIENCE) | (n_iter == self.max_iter)
+            for position in np.flatnonzero((gap <= self._ready) | (idle[index] > 0) | done):
+                b = int(index[position])
+                s, P, Q = state.u[position, :-1], state.P[position], state.Q[position]
+                unit = problems.cost_unit[position]
+                solution = self._finish(batch, b, unit, s, P, Q, n_iter)
+                if b not in solutions or solution.gap < solutions[b].gap:
+                    solutions[b] = solution
+                done[position] |= solution.converged
+            if done.all():
+                break
+            if done.any():
+                problems, state = problems.take(~done), state.take(~done)
+                line, gap = line.take(~done), gap[~done]
+            finite = advance(problems, state, line, refine=bool(gap.min() < REFINED))
+            idle[problems.index[~finite]] = PATIENCE + 1
+            if (n_iter + 1) % REFRESH_EVERY == 0:
+                np.subtract(problems.signs * problems.scores(state.u), 1.0, out=state.t)
+        return [solutions[b] for b in range(len(batch))]
+
+    def _finish(
+        self, batch: SVMBatch, b: int, unit: float, s: Array, P: Array, Q: Array, n_iter: int
+    ) -> SVMSolution:
+        """Cross over to the face that a point suggests, or certify the point itself."""
+        coef = project(batch, b, s * np.sqrt(unit))
+        dual = P[0] * unit
+        exact: SVMSolution | None = None
+        if self.tol <= ROUGH:
+            costs = batch.costs[b]
+            lower = dual < costs * Q[0]
+            upper = ~lower & (unit * P[1] < costs * Q[1])
+            exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=self.tol)
+            if exact is not None and exact.gap <= EXACT:
+                return exact
+        plain = certify(batch, b, coef, dual, n_iter=n_iter, tol=self.tol)
+        return plain if exact is None or plain.gap <= exact.gap else exact
+
+
+def _allowed(deflated: Array) -> Array | None:
+    """Return an orthonormal basis of what is orthogonal to the deflated directions, if any."""
+    taken = deflated[:, deflated.any(axis=0)]
+    k = taken.shape[1]
+    return np.linalg.qr(taken, mode="complete")[0][:, k:] if k else None
+
+
+def _columns(features: Array, scale: Array, basis: Array | None) -> Array:
+    """Return the features of one problem, one after the other, and a column of ones."""
+    n, r = features.shape
+    q = r if basis is None else basis.shape[1]
+    columns = np.ones((q + 1, n))
+    if basis is None:
+        np.multiply(features.T, scale[:, None], out=columns[:q])
+    else:
+        np.matmul((scale[:, None] * basis).T, features.T, out=columns[:q])
+    return columns
