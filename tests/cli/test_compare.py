@@ -104,14 +104,16 @@ def strict(text):
     return json.loads(text, parse_constant=refuse)
 
 
-def test_a_tidy_table_gets_an_answer_and_a_report(command):
-    people(45, ODD_LABELS).to_csv(command.folder / "p.csv", index=False)
-    result = command(
-        *("compare", "p.csv", "-t", "kind", "--methods", "lda,lsva,gepsvc,largest class"),
-        *(*SHORT, "--report", "r.html", "--json"),
+def test_a_tidy_table_gets_an_answer_and_a_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    people(45, ODD_LABELS).to_csv("p.csv", index=False)
+    methods = ("--methods", "lda,lsva,gepsvc,largest class")
+    code = main(
+        ["compare", "p.csv", "-t", "kind", *methods, *SHORT, "--report", "r.html", "--json"]
     )
-    assert result.returncode == 0, result.stderr
-    said = strict(result.stdout)
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    said = strict(out)
     assert (said["data"], said["target"], said["rows"]) == ("p.csv", "kind", 45)
     methods = {row["method"]: row for row in said["methods"]}
     assert methods.keys() == {"LDA", "LSVA", "GEPSVC", "largest class"}
@@ -122,14 +124,13 @@ def test_a_tidy_table_gets_an_answer_and_a_report(command):
     assert said["best"] == said["methods"][0]["method"]
     assert said["recommendation"][0].startswith(f"Least error: {said['best']}")
     assert "column 'height': 1 missing value, the median is taken" in said["notes"]
-    notes = result.stderr.splitlines()
-    assert notes == [f"note: {note}" for note in said["notes"]]
-    page = (command.folder / "r.html").read_text(encoding="utf-8")
+    assert err.splitlines() == [f"note: {note}" for note in said["notes"]]
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script>alert(1)" not in page
     assert said["recommendation"][0] in page
     assert "Error by dimension" in page
     assert "Two dimensions" in page
-    assert sorted(path.name for path in command.folder.iterdir()) == ["p.csv", "r.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv", "r.html"]
 
 
 def compare(folder, capsys, *arguments):
@@ -216,13 +217,13 @@ def test_without_any_measured_method_the_exit_code_is_one(methods, why, how, tmp
 COMPARISON = ("compare", "wine", "--methods", "lsva,lda", "--folds", "2", "--json")
 
 
-def running(folder, jobs):
-    """Start a comparison of a few seconds in a group of processes of its own."""
+def running(folder):
+    """Start a comparison of a few seconds by two processes, in a group of their own."""
     path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [
             *(sys.executable, "-m", "marginfold.cli", *COMPARISON),
-            *("--run", str(folder), "--jobs", str(jobs)),
+            *("--run", str(folder), "--jobs", "2"),
         ],
         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
@@ -257,23 +258,26 @@ def evidence(folder):
 def test_an_interrupted_comparison_goes_on_to_the_same_records(tmp_path, capsys):
     """Begun by two processes and finished by one, it is as if undisturbed in this one."""
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    process = running(stopped, 2)
+    process = running(stopped)
     wait_for_tasks(4, stopped, process)  # of ten
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=100)
     kept = f"note: what was computed is kept in {stopped}: the same command goes on from there\n"
     assert (process.returncode, out, err) == (130, "", kept + "interrupted\n")
     assert evidence(stopped)
-    out, err = running(stopped, 1).communicate(timeout=100)
-    assert err == ""  # no bar without a terminal
-    resumed = strict(out)
+    resumed, undisturbed = (alone(folder, capsys) for folder in (stopped, whole))
     assert resumed["tasks"]["found"] >= 4
-    arguments = [*COMPARISON, "--run", str(whole), "--jobs", "1"]
-    assert main(arguments) == 0
-    undisturbed = strict(capsys.readouterr().out)
     assert undisturbed["tasks"]["found"] == 0
     assert evidence(stopped) == evidence(whole)
     assert resumed["recommendation"] == undisturbed["recommendation"]
+
+
+def alone(folder, capsys):
+    """Run the comparison in this process; return what its JSON says."""
+    assert main([*COMPARISON, "--run", str(folder), "--jobs", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""  # no bar without a terminal
+    return strict(out)
 
 
 def test_a_terminal_gets_a_bar_without_colours(command):

@@ -89,13 +89,14 @@ def test_bad_options_are_refused_like_bad_input(arguments, message, tmp_path, ca
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
-def test_from_a_table_to_a_model_and_back(command):
-    """Three real commands give what the library gives."""
+def test_from_a_table_to_a_model_and_back(command, capsys):
+    """A fit here and a real command on its model give what the library gives."""
     table = people(60, JOBS)
     table.to_csv(command.folder / "people.csv", index=False)
-    fitted = command("fit", "people.csv", "--target", "kind", "--save", "m.skops", "--json")
-    assert (fitted.returncode, fitted.stderr) == (0, "")
-    result = json.loads(fitted.stdout)
+    arguments = ("fit", "people.csv", "--target", "kind", "--save", "m.skops", "--json")
+    code, out, err = run(command.folder, capsys, *arguments)
+    assert (code, err) == (0, "")
+    result = json.loads(out)
     assert result["classes"] == {"nurse": 20, "smith": 20, "čáp": 20}
     assert (result["rows"], result["columns"], result["features"]) == (60, 4, 7)
     assert [c["name"] for c in result["components"]] == ["lsva0", "lsva1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from marginfold.cli import main
 
 pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
 pytest.importorskip("pandas", reason="tables need the extra tables")
@@ -28,39 +31,50 @@ def table(tmp_path):
     return path
 
 
-def on_a_terminal(table, *arguments):
-    """Run the command with a terminal as standard error; return its output and what is shown."""
+@contextlib.contextmanager
+def terminal():
+    """Give a terminal to write to, and a function that reads what it shows."""
     parent, child = pty.openpty()
-    path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     try:
+        yield child, lambda: os.read(parent, 1_000_000).decode()
+    finally:
+        os.close(parent)
+        os.close(child)
+
+
+def test_components_are_counted_on_a_terminal(table):
+    """The real command, with a terminal as standard error."""
+    path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
+    arguments = ("fit", str(table), "-t", "kind", "-m", "mmda", "-d", "2")
+    with terminal() as (child, shown):
         done = subprocess.run(
-            [sys.executable, "-m", "marginfold.cli", "fit", str(table), "-t", "kind", *arguments],
+            [sys.executable, "-m", "marginfold.cli", *arguments],
             env={**os.environ, "PYTHONPATH": path, "NO_COLOR": "1", "TERM": "xterm"},
             stdout=subprocess.PIPE,
             stderr=child,
             timeout=100,
         )
-        seen = os.read(parent, 1_000_000).decode()
-    finally:
-        os.close(parent)
-        os.close(child)
+        seen = shown()
     assert done.returncode == 0, seen
-    return done.stdout.decode(), seen
-
-
-def test_components_are_counted_on_a_terminal(table):
-    out, seen = on_a_terminal(table, "-m", "mmda", "-d", "2")
     assert re.search(r"components .* 2/2", seen)
-    assert "\x1b" not in out
+    assert b"\x1b" not in done.stdout
 
 
-def test_fits_of_the_folds_are_counted_on_a_terminal(table):
-    _, seen = on_a_terminal(table, "-m", "gesvc")
+def test_fits_of_the_folds_are_counted_on_a_terminal(table, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    with terminal() as (child, shown):
+        with (
+            open(child, "w", encoding="utf-8", closefd=False) as screen,
+            monkeypatch.context() as m,
+        ):
+            m.setattr(sys, "stderr", screen)
+            assert main(["fit", str(table), "-t", "kind", "-m", "gesvc"]) == 0
+        seen = shown()
     assert re.search(r"fits .* 5/6", seen)
     assert "classes" in seen
 
 
-def test_there_is_no_bar_without_a_terminal(command, table):
-    done = command("fit", table, "-t", "kind", "-m", "mmda")
-    assert done.returncode == 0
-    assert done.stderr == ""
+def test_there_is_no_bar_without_a_terminal(table, capsys):
+    assert main(["fit", str(table), "-t", "kind", "-m", "mmda"]) == 0
+    assert capsys.readouterr().err == ""

@@ -99,18 +99,21 @@ def test_failed_tasks_are_an_exit_code_with_a_report(tmp_path, monkeypatch, caps
     assert ABSENT in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_figure_is_computed_once(command, monkeypatch, capsys):
-    arguments = ("reproduce", "lsva", "--table", "figure 1", "--quick", "-j", "1", "--json")
-    monkeypatch.chdir(command.folder)
-    first = json.loads(command(*arguments).stdout)
-    assert main(list(arguments)) == 0
-    second = json.loads(capsys.readouterr().out)
+def test_a_figure_is_computed_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    first, second = (figure_one(capsys) for _ in range(2))
     assert first["tasks"] == {"found": 0, "done": 4, "skipped": 0, "failed": 0}
     assert second["tasks"] == {"found": 4, "done": 0, "skipped": 0, "failed": 0}
     assert [figure["number"] for figure in first["figures"]] == ["1"]
     assert first["tables"] == []
     assert first["run"] == "marginfold-runs/lsva-quick"
-    assert (command.folder / first["report"]).is_file()
+    assert (tmp_path / first["report"]).is_file()
+
+
+def figure_one(capsys):
+    arguments = ["reproduce", "lsva", "--table", "figure 1", "--quick", "-j", "1", "--json"]
+    assert main(arguments) == 0
+    return json.loads(capsys.readouterr().out)
 
 
 REFUSED = {
