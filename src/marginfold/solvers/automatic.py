@@ -37,7 +37,7 @@ FIRST_ROWS = 4
 """Rows per dimension that go first when the classes are apart."""
 
 SMALL = 16_000
-"""Numbers in the rows up to which there is no need to look for those that matter."""
+"""Numbers in the rows, per problem of a batch, up to which it is not asked which rows matter."""
 
 FEW_ROWS = 2000
 """Rows up to which libsvm is quicker than NumPy when the classes are apart."""
@@ -89,14 +89,12 @@ class Automatic:
             found |= zip(rest, general.solve_batch(part), strict=True)
         return [found[b] for b in range(len(batch))]
 
-    def _solve_special(
-        self, general: InteriorPoint, batch: SVMBatch, b: int
-    ) -> SVMSolution | None:
+    def _solve_special(self, general: InteriorPoint, batch: SVMBatch, b: int) -> SVMSolution | None:
         """Return what a quicker way finds, if there is one."""
         n, r = batch.rows.features.shape
         if n < r or (r > MANY_DIMENSIONS and n <= FEW_ROWS_PER_DIMENSION * r):
             return self._try_libsvm(batch, b)
-        if r > MANY_DIMENSIONS or (general.is_compiled and n * r <= SMALL):
+        if r > MANY_DIMENSIONS or (general.is_compiled and n * r <= SMALL * len(batch)):
             return None
         scores = _scores_if_apart(batch, b)
         if scores is None:

@@ -8,8 +8,9 @@ many rows, near-margin rows are sifted out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from marginfold.rows import Array
 from marginfold.solvers.crossover import from_face
 from marginfold.solvers.sifting import LOCAL_BLOCK, Solve, dual_of, sift
 from marginfold.solvers.sifting_passes import BlockProblem
-from marginfold.solvers.svm import SVMBatch, SVMSolution
+from marginfold.solvers.svm import SVMBatch, SVMSolution, project
 
 COLD_ROWS = 25_000
 """Rows from which a single problem is sifted."""
@@ -38,6 +39,9 @@ SEED_EVERY = 4
 MISSES = 3
 """Faces in a row that were not the next one's, after which no more are tried in a chain."""
 
+FACE_MU = 1e-3
+"""Mean complementarity above which the next solution is surely on another face."""
+
 FIRST_WIDTH = 0.3
 """Half-width of the zone of a first warm start, in medians of the distance to the margin."""
 
@@ -56,7 +60,27 @@ LARGEST_ZONE = 0.7
 FEWEST = 5
 """Rows per dimension that a zone has at least."""
 
-SolveMany = Callable[[SVMBatch], Sequence[SVMSolution]]
+
+@dataclass(frozen=True)
+class Nearby:
+    """The solution of a similar problem, for another one.
+
+    Attributes
+    ----------
+    weights : array of shape (1, r + 1)
+        Its plane in the whitened coordinates of the other problem, and its bias.
+    mu : float
+        Its mean complementarity there, in units of the mean cost: how far it is from optimal.
+    """
+
+    weights: Array
+    mu: float
+
+
+class SolveWhole(Protocol):
+    """A solver of whole problems, of a single one also from a point nearby."""
+
+    def __call__(self, batch: SVMBatch, near: Nearby | None = None) -> Sequence[SVMSolution]: ...
 
 
 def pays(batch: SVMBatch) -> bool:
@@ -72,7 +96,7 @@ def _is_tall(n: int, r: int) -> bool:
 
 
 def solve_chains(
-    batch: SVMBatch, solve_zone: Solve, solve_cold: SolveMany, *, tol: float
+    batch: SVMBatch, solve_zone: Solve, solve_whole: SolveWhole, *, tol: float, in_turn: bool
 ) -> dict[int, SVMSolution]:
     """Return the solutions that are certified; what is missing is left to other means.
 
@@ -82,14 +106,17 @@ def solve_chains(
         Its rows are centred, and so are the solutions.
     solve_zone : callable
         Solver of the reduced problems of sifting.
-    solve_cold : callable
+    solve_whole : callable
         Solver of whole problems.
     tol : float
         Relative duality gap to reach.
+    in_turn : bool
+        Whether problems on few rows are solved one after the other too.  Else some are solved side
+        by side first, which saves calls.
     """
     found: dict[int, SVMSolution] = {}
     for indices in _chains(batch):
-        found |= _Chain(batch, indices, solve_zone, solve_cold, tol).run()
+        found |= _Chain(batch, indices, solve_zone, solve_whole, tol, in_turn).run()
     return {b: solution for b, solution in found.items() if solution.converged}
 
 
@@ -108,8 +135,9 @@ class _Chain:
     batch: SVMBatch
     indices: list[int]
     solve_zone: Solve
-    solve_cold: SolveMany
+    solve_whole: SolveWhole
     tol: float
+    in_turn: bool
     width: float | None = None
 
     @property
@@ -121,7 +149,8 @@ class _Chain:
         return _is_tall(*self.batch.rows.features.shape)
 
     def run(self) -> dict[int, SVMSolution]:
-        return self._one_by_one() if self.n_rows >= WARM_ROWS else self._side_by_side()
+        one_by_one = self.in_turn or self.n_rows >= WARM_ROWS
+        return self._one_by_one() if one_by_one else self._side_by_side()
 
     def _side_by_side(self) -> dict[int, SVMSolution]:
         """Solve every few problems in one batch, those between by faces or in another."""
@@ -143,29 +172,33 @@ class _Chain:
     def _cold(self, problems: list[int]) -> dict[int, SVMSolution]:
         if not problems:
             return {}
-        return dict(zip(problems, self.solve_cold(self.batch.take(problems)), strict=True))
+        return dict(zip(problems, self.solve_whole(self.batch.take(problems)), strict=True))
 
     def _one_by_one(self) -> dict[int, SVMSolution]:
-        """Solve each problem by the face of the one before, else by sifting from there."""
+        """Solve each problem by the face of the one before, else from its solution."""
         found: dict[int, SVMSolution] = {}
         before: int | None = None  # the last problem that has multipliers to begin with
         misses = 0
         for b in self.indices:
-            solution = None
-            if before is not None and misses < MISSES:
-                solution = from_face(self.batch, b, found[before].dual, tol=self.tol)
-                misses = 0 if solution is not None else misses + 1
+            solution, near = None, None
+            if before is not None:
+                near = self._near(found[before], before, b)
+                if misses < MISSES and near.mu < FACE_MU:
+                    solution = from_face(self.batch, b, found[before].dual, tol=self.tol)
+                    misses = 0 if solution is not None else misses + 1
             if solution is None:
-                solution = self._solve(b, before, found)
+                solution = self._solve(b, before, near, found)
             found[b] = solution
             before = b if solution.converged else before
         return found
 
-    def _solve(self, b: int, before: int | None, found: dict[int, SVMSolution]) -> SVMSolution:
-        """Solve one problem, from where the one before ended if there are many rows."""
+    def _solve(
+        self, b: int, before: int | None, near: Nearby | None, found: dict[int, SVMSolution]
+    ) -> SVMSolution:
+        """Solve one problem from where the one before ended; sift if there are many rows."""
         warm = before is not None and self.n_rows >= WARM_ROWS
         if not warm and not self._tall:
-            return self.solve_cold(self.batch.take([b]))[0]
+            return self.solve_whole(self.batch.take([b]), near)[0]
         problem, starts = self._problem(b), None
         if warm and before is not None:
             last = found[before]
@@ -181,10 +214,21 @@ class _Chain:
             largest=LARGEST_ZONE * self.n_rows,
         )[0]
         if sets is None or not solution.converged:
-            return self.solve_cold(self.batch.take([b]))[0] if not self._tall else solution
+            return self.solve_whole(self.batch.take([b]))[0] if not self._tall else solution
         if starts:
             self._note_drift(starts[0], problem.plane(solution.coef, solution.intercept))
         return replace(solution, dual=dual_of(blocks, problem, sets))
+
+    def _near(self, solution: SVMSolution, before: int, b: int) -> Nearby:
+        """Return what the solution of one problem is for another."""
+        batch, y, c = self.batch, self.batch.signs[b], self.batch.costs[b]
+        X, scale = batch.rows.features, batch.scale[b]
+        coef = project(batch, b, solution.coef * batch.scale[before] / scale)
+        hinge = np.maximum(1.0 - y * (X @ (scale * coef) + solution.intercept), 0.0)
+        pull = project(batch, b, scale * ((y * solution.dual) @ X))
+        excess = 0.5 * (coef @ coef + pull @ pull) + c @ hinge - solution.dual.sum()
+        weights = np.append(coef, solution.intercept)[None]
+        return Nearby(weights, float(excess / (2.0 * c.sum())))
 
     def _blocks(self) -> LocalBlocks:
         codes = (self._signs > 0).astype(np.intp)

@@ -32,6 +32,9 @@ CHUNK = 256
 TILE = 3
 """Features on each side of a block of products that fits the registers."""
 
+ACCURATE = 1e-13
+"""Relative residual of a solve that needs no refinement."""
+
 LEAST_CENTRING, MOST_CENTRING = SIGMA_RANGE
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -144,7 +147,7 @@ def _advance(
         right[j] += pull[j] - (u[j] if j + 1 < r else 0.0)
     dt, da, dv, dxi = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
 
-    du = _solve(columns, y, d, K, unit, right, refinements)
+    du = _solve(columns, y, d, K, unit, right, 0)
     _scores(columns, y, du, dt)
     largest, comp, product = 1.0, 0.0, 0.0
     for i in range(n):
@@ -196,9 +199,7 @@ def _advance(
 
 
 @kernel
-def _normal(
-    columns: Array, y: Array, d: Array, a: Array, t: Array
-) -> tuple[Array, Array, Array]:
+def _normal(columns: Array, y: Array, d: Array, a: Array, t: Array) -> tuple[Array, Array, Array]:
     """Return the Newton matrix of the weights d, and the sums of ``y a`` and of ``-y d t``."""
     r, n = columns.shape
     wide = TILE * ((r + 2 + TILE - 1) // TILE)
@@ -265,15 +266,21 @@ def _margins(columns: Array, y: Array, u: Array, t: Array) -> None:
 
 @kernel
 def _scores(columns: Array, factors: Array, u: Array, out: Array) -> None:
-    """Fill out with ``factors (X s + b)``."""
+    """Fill out with ``factors (X s + b)``, several features at a time."""
     r, n = columns.shape
     for begin in range(0, n, CHUNK):
         end = min(begin + CHUNK, n)
         for i in range(begin, end):
             out[i] = 0.0
-        for j in range(r):
+        first = r % TILE
+        for j in range(first):
+            w0 = u[j]
             for i in range(begin, end):
-                out[i] += u[j] * columns[j, i]
+                out[i] += w0 * columns[j, i]
+        for j in range(first, r, TILE):
+            w0, w1, w2 = u[j], u[j + 1], u[j + 2]
+            for i in range(begin, end):
+                out[i] += w0 * columns[j, i] + w1 * columns[j + 1, i] + w2 * columns[j + 2, i]
         for i in range(begin, end):
             out[i] *= factors[i]
 
@@ -309,8 +316,12 @@ def _solve(
     for _ in range(refinements):
         _scores(columns, d, du, scores)
         rest = _sums(columns, scores)
+        error, size = 0.0, 0.0
         for j in range(r):
             rest[j] = right[j] - rest[j] - (du[j] if j + 1 < r else 0.0)
+            error, size = max(error, abs(rest[j])), max(size, abs(right[j]))
+        if error <= ACCURATE * size:
+            break
         _substitute(factor, unit, rest)
         for j in range(r):
             du[j] += rest[j]

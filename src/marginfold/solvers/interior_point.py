@@ -23,8 +23,8 @@ from marginfold.extras import require
 from marginfold.parameters import Choice, Count, Either, Flag, Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.block_rows import BlockBatch
+from marginfold.solvers.chains import Nearby, solve_chains
 from marginfold.solvers.chains import pays as chains_pay
-from marginfold.solvers.chains import solve_chains
 from marginfold.solvers.iterations import Iterations, compiled_iteration
 from marginfold.solvers.sifting import sift
 from marginfold.solvers.svm import (
@@ -44,11 +44,15 @@ from marginfold.solvers.working_set import pays as working_set_pays
 FIRST_MU, SECOND_MU = 1.0, 100.0
 """Start of the central path in units of the mean cost, and of a second attempt."""
 
+NEAR_MU, LEAST_MU = 10.0, 1e-4
+"""The same at the solution of a similar problem, in units of its complementarity; the least."""
+
 WARM_MU = 0.5
 """Start of the central path at known weights, in units of the cost times the zone's width."""
 
 BATCH_BYTES, STATE_ARRAYS = 16 << 20, 25
 """Memory that the problems of one pass may use, and the arrays of a number per row each needs."""
+
 
 @dataclass(frozen=True)
 class InteriorPoint:
@@ -137,7 +141,9 @@ class InteriorPoint:
         """Solve problems without idle rows; some are better off alone than in the batch."""
         solutions: dict[int, SVMSolution] = {}
         if chains and chains_pay(batch):
-            solutions |= solve_chains(batch, self._solve_zone, self._solve_cold, tol=self.tol)
+            solutions |= solve_chains(
+                batch, self._solve_zone, self._solve_whole, tol=self.tol, in_turn=self.is_compiled
+            )
         for b in range(len(batch)):
             alone = None if b in solutions else self._solve_alone(batch, b)
             if alone is not None:
@@ -176,7 +182,13 @@ class InteriorPoint:
             for problem, (solution, _) in zip(problems, found, strict=True)
         ]
 
-    def _solve_cold(self, batch: SVMBatch) -> list[SVMSolution]:
+    def _solve_whole(self, batch: SVMBatch, near: Nearby | None = None) -> list[SVMSolution]:
+        """Solve whole problems, a single one from a point nearby if it is given."""
+        if near is not None and not working_set_pays(batch):
+            mu = min(max(NEAR_MU * near.mu, LEAST_MU), FIRST_MU)
+            solutions = self._solve_all(batch, mu, near.weights)
+            if solutions[0].converged:
+                return solutions
         return self._solve_part(batch, chains=False)
 
     def _solve_zone(
@@ -185,14 +197,14 @@ class InteriorPoint:
         """Solve a reduced problem, from weights that are right up to margins of about delta."""
         solver = self if tol <= self.tol else replace(self, tol=tol)
         if weights is None or working_set_pays(batch):
-            return uncentre(batch, 0, solver._solve_cold(batch)[0])
+            return uncentre(batch, 0, solver._solve_whole(batch)[0])
         weights = np.append(
             weights[:-1], weights[-1] + batch.rows.centre @ (batch.scale[0] * weights[:-1])
         )
         mu = WARM_MU * delta * float(np.median(batch.costs) / batch.costs.mean())
         solution = solver._solve_all(batch, mu, weights[None])[0]
         if not solution.converged:
-            solution = solver._solve_cold(batch)[0]
+            solution = solver._solve_whole(batch)[0]
         return uncentre(batch, 0, solution)
 
     def _solve_all(

@@ -26,7 +26,7 @@ DIAGONAL_SHIFT = 1e-9
 """Added to the unit diagonal of a Newton matrix that is not numerically definite."""
 
 REFINEMENTS = 2
-"""Steps of iterative refinement after each solve of the last iterations."""
+"""Steps of iterative refinement of the corrector in the last iterations."""
 
 REFINED = 1e-5
 """Gap below which the solves are refined."""
@@ -213,11 +213,11 @@ def gaps(problems: Problems, state: State, pull: Array) -> Array:
 def advance(problems: Problems, state: State, line: Linearised, *, refine: bool) -> Array:
     """Take one predictor-corrector step in place; return which problems could move at all."""
     y, P, Q, d, ratios = problems.signs, state.P, state.Q, line.d, line.ratios
-    newton = _Newton(problems, d, refine)
+    newton = _Newton(problems, d)
     residual = line.pull - state.u
     residual[:, -1] = line.pull[:, -1]
 
-    du = newton.solve(line.predictor + residual)
+    du = newton.solve(line.predictor + residual, refinements=0)
     change = problems.scores(du)
     change *= y
     change += state.t
@@ -241,7 +241,7 @@ def advance(problems: Problems, state: State, line: Linearised, *, refine: bool)
     g -= state.t
     np.multiply(d, g, out=change)
     change *= y
-    du = newton.solve(problems.sums(change) + residual)
+    du = newton.solve(problems.sums(change) + residual, REFINEMENTS if refine else 0)
     dt = problems.scores(du)
     dt *= y
     g -= dt
@@ -274,18 +274,17 @@ def _largest(stack: Array) -> Array:
 
 
 class _Newton:
-    """The Newton systems of a batch; solves are refined with the rows near the end."""
+    """The Newton systems of a batch."""
 
-    def __init__(self, problems: Problems, d: Array, refine: bool) -> None:
+    def __init__(self, problems: Problems, d: Array) -> None:
         self._problems, self._d = problems, d
-        self._refinements = REFINEMENTS if refine else 0
         self._factors = _Factors(problems.newton_matrices(d))
 
-    def solve(self, right: Array) -> Array:
+    def solve(self, right: Array, refinements: int) -> Array:
         """Solve with the factors and refine with the rows, which lose nothing to squaring."""
         problems = self._problems
         du = problems.project(self._factors.solve(right))
-        for _ in range(self._refinements):
+        for _ in range(refinements):
             image = problems.sums(self._d * problems.scores(du))
             image[:, :-1] += du[:, :-1]
             du += problems.project(self._factors.solve(right - image))

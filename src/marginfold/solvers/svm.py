@@ -293,7 +293,7 @@ def intercept_interval(f: Array, y: Array, c: Array) -> tuple[float, float]:
     points.  With a zero slope between two of them the optimum is an interval.
     """
     points = y - f
-    order = np.argsort(points, kind="stable")
+    order = np.argsort(points)
     slope = np.cumsum(c[order]) - c[y > 0].sum()
     flat = len(c) * EPS * c.sum()  # rounding of the cumulated costs
     first = int(np.searchsorted(slope, -flat))
