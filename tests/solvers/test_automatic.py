@@ -18,7 +18,6 @@ from marginfold import GESVC, LSVA, MMDA, WSVDA
 from marginfold.errors import SolverError
 from marginfold.rows import SharedRows
 from marginfold.solvers import Automatic, InteriorPoint, LibSVM, SVMBatch, automatic
-from marginfold.solvers.svm import single
 
 TOL = 1e-8
 HONEST = 1e-9
@@ -71,6 +70,8 @@ SHAPES = {
     "overlapping": problem_of(600, 4, apart=0.5),
     "apart": problem_of(600, 4, apart=5.0),
     "apart, large costs": problem_of(600, 4, apart=3.5, cost=1e5),
+    "many rows apart": problem_of(5000, 10, apart=4.0),
+    "many rows, large costs": problem_of(5000, 10, apart=4.0, cost=1e5),
     "wide": problem_of(30, 200),
     "wide and apart": problem_of(30, 200, apart=9.0),
     "wide, tiny costs": problem_of(30, 200, cost=1e-6),
@@ -93,19 +94,42 @@ def test_every_shape_is_solved_exactly(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "compiled", "wanted"),
     [
-        ("overlapping", False),
-        ("apart", True),
-        ("wide", True),
-        ("many dimensions, few rows", True),
-        ("many dimensions, many rows", False),
+        ("overlapping", False, False),
+        ("apart", False, True),
+        ("apart", True, False),
+        ("many rows apart", False, False),
+        ("wide", False, True),
+        ("wide", True, True),
+        ("many dimensions, few rows", True, True),
+        ("many dimensions, many rows", False, False),
     ],
 )
-def test_libsvm_goes_first_where_it_suits(name, wanted):
+def test_libsvm_goes_first_where_it_suits(name, compiled, wanted, monkeypatch):
+    asked = []
+    monkeypatch.setattr(LibSVM, "solve_problem", lambda *_: asked.append(name))
     problem = SHAPES[name]
-    batch = single(problem.U, problem.y, problem.c)
-    assert automatic._suits_libsvm(batch, 0) == wanted
+    Automatic(tol=TOL, compiled=compiled).solve(problem.U, problem.y, problem.c)
+    assert bool(asked) == wanted
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("name", ["many rows apart", "many rows, large costs"])
+def test_few_rows_go_first_when_classes_are_apart(name, compiled, monkeypatch):
+    sizes = []
+    original = InteriorPoint._solve_one
+
+    def watched(self, batch, tol):
+        sizes.append(batch.signs.shape[1])
+        return original(self, batch, tol)
+
+    monkeypatch.setattr(InteriorPoint, "_solve_one", watched)
+    problem = SHAPES[name]
+    solution = Automatic(tol=TOL, compiled=compiled).solve(problem.U, problem.y, problem.c)
+    check_honest(problem, solution)
+    assert solution.converged
+    assert 0 < max(sizes) < 0.1 * len(problem.y)
 
 
 @pytest.mark.parametrize("limit", [1, 5, 50])

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from marginfold.parameters import Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.interior_point import InteriorPoint
+from marginfold.solvers.iterations import COMPILED, require_compiled
 from marginfold.solvers.libsvm import LibSVM
 from marginfold.solvers.svm import SVMBatch, SVMSolution, check_batch, project, single
 
@@ -54,6 +55,8 @@ class Automatic:
     ----------
     tol : float, default=1e-8
         Relative duality gap to reach, whichever solver finds the solution.
+    compiled : bool or "auto", default="auto"
+        As for `InteriorPoint`.
 
     Examples
     --------
@@ -64,9 +67,11 @@ class Automatic:
     """
 
     tol: float = 1e-8
+    compiled: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        check_parameters(self, {"tol": Number(0.0, inclusive=False)})
+        check_parameters(self, {"tol": Number(0.0, inclusive=False), "compiled": COMPILED})
+        require_compiled(self.compiled)
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
@@ -74,7 +79,7 @@ class Automatic:
 
     def solve_batch(self, batch: Any) -> list[SVMSolution]:
         """Solve every problem of an `SVMBatch` or `BlockBatch`."""
-        general = InteriorPoint(tol=self.tol)
+        general = InteriorPoint(tol=self.tol, compiled=self.compiled)
         if not isinstance(batch, SVMBatch):
             return general.solve_batch(batch)
         check_batch(batch)

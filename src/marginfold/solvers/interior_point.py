@@ -19,13 +19,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginfold.extras import require
-from marginfold.parameters import Choice, Count, Either, Flag, Number, check_parameters
+from marginfold.parameters import Count, Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.block_rows import BlockBatch
 from marginfold.solvers.chains import Nearby, solve_chains
 from marginfold.solvers.chains import pays as chains_pay
-from marginfold.solvers.iterations import Iterations, compiled_iteration
+from marginfold.solvers.iterations import (
+    COMPILED,
+    Iterations,
+    compiled_iteration,
+    require_compiled,
+)
 from marginfold.solvers.sifting import sift
 from marginfold.solvers.svm import (
     SVMBatch,
@@ -90,11 +94,10 @@ class InteriorPoint:
             {
                 "tol": Number(0.0, inclusive=False),
                 "max_iter": Count(0),
-                "compiled": Either(Flag(), Choice("auto")),
+                "compiled": COMPILED,
             },
         )
-        if self.compiled is True and compiled_iteration() is None:
-            require("numba")
+        require_compiled(self.compiled)
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from marginfold.errors import SolverError
+from marginfold.extras import require
+from marginfold.parameters import Choice, Either, Flag
 from marginfold.progress import report
 from marginfold.rows import Array
 from marginfold.solvers.crossover import crossover
@@ -44,6 +47,10 @@ ROUGH = 1e-4
 """Tolerance above which nobody asks for the face."""
 
 
+COMPILED = Either(Flag(), Choice("auto"))
+"""What a solver may be told about compiling."""
+
+
 @cache
 def compiled_iteration() -> Any:
     """Return the module of compiled functions, or None if numba is missing or cannot work here."""
@@ -51,6 +58,16 @@ def compiled_iteration() -> Any:
         return import_module("marginfold.solvers.compiled")
     except (ImportError, RuntimeError):  # RuntimeError: nowhere to keep what was compiled
         return None
+
+
+def require_compiled(wanted: bool | str) -> None:
+    """Refuse a solver that must be compiled but cannot be."""
+    if wanted is True and compiled_iteration() is None:
+        require("numba")
+        raise SolverError(
+            "numba is installed but cannot be used here: its version does not fit, or there is no "
+            "folder to keep what it compiles (NUMBA_CACHE_DIR names one); use compiled=False."
+        )
 
 
 @dataclass(frozen=True)
