@@ -57,7 +57,7 @@ class KillOnTheWay:
 
 @pytest.mark.parametrize(
     ("model", "seed"),
-    [(LSVA(2, graph="within"), 0), (LSVA(2, graph="within"), 1), (LDA(shrinkage="auto"), 2)],
+    [(LSVA(2, graph="within"), 0), (LDA(shrinkage="auto"), 2)],
 )
 def test_a_killed_worker_costs_time_only(model, seed, client, small_blocks):
     blocks = [block_of_rows(number) for number in range(BLOCKS)]
