@@ -91,10 +91,17 @@ PAIRS = [
     *[("SVMPCA", kernel) for kernel in KERNELS],
     *[(method, kernel) for method in EMBEDDINGS if method != "SVMPCA" for kernel in FEW_KERNELS],
 ]
+
+
+def scalings(method, kernel):
+    """Both for a few kernels: they multiply directions, in whatever coordinates these are."""
+    if method not in MARGINS:
+        return (None,)
+    return ("unit", "margin") if kernel in FEW_KERNELS else ("margin",)
+
+
 CASES = [
-    (method, kernel, scaling)
-    for method, kernel in PAIRS
-    for scaling in (("unit", "margin") if method in MARGINS else (None,))
+    (method, kernel, scaling) for method, kernel in PAIRS for scaling in scalings(method, kernel)
 ]
 MAPS = {
     "Linear": Linear(),
@@ -176,10 +183,8 @@ def test_an_image_does_not_depend_on_the_rows_that_come_with_it(method, kernel, 
     assert_close(one_by_one, expected)
     assert_close(model.transform(rows[::-1])[::-1], expected)
     order = np.random.default_rng(0).permutation(len(rows))
-    for size in (2, 7, 13):
-        for start in range(0, len(rows), size):
-            batch = order[start : start + size]
-            assert_close(model.transform(rows[batch]), expected[batch])
+    for batch in np.split(order, [2, 9]):  # 2, 7 and 15 rows
+        assert_close(model.transform(rows[batch]), expected[batch])
 
 
 @each_kernel

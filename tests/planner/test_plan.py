@@ -245,7 +245,7 @@ def measured(model, n, d):
     return planned, status("VmHWM") - before
 
 cases = [
-    (SVMPCA(kernel="rbf"), 3000, 10),
+    (SVMPCA(kernel="rbf"), 2000, 10),
     (MMDA(1), 300, 6000),
     (LDA(), 100_000, 40),
     (KDA(), 1200, 10),
