@@ -98,7 +98,8 @@ class SharedRows:
     def __init__(self, Z: Array) -> None:
         n, r = Z.shape
         self.centre = Z.mean(axis=0)
-        self.table = np.ones((n, r + 1))
+        self.table = np.empty((n, r + 1))
+        self.table[:, r] = 1.0
         np.subtract(Z, self.centre, out=self.table[:, :r])
         self.features = self.table[:, :r]
         self._pairs: Array | None = None

@@ -46,6 +46,12 @@ IDENTIFIED = 1e-8
 ROUGH = 1e-4
 """Tolerance above which nobody asks for the face."""
 
+STRICT, MANY_ROWS = 1e-8, 10_000
+"""Tolerance down to which the face of more rows than this is not worth its price."""
+
+SAFE = 0.1
+"""Share of the tolerance that the running gap must reach where no face is tried."""
+
 
 COMPILED = Either(Flag(), Choice("auto"))
 """What a solver may be told about compiling."""
@@ -97,10 +103,14 @@ class Iterations:
             return [self._one(batch, problems, b, mu, weights) for b in range(len(batch))]
         return self._side_by_side(batch, problems, mu, weights)
 
-    @property
-    def _ready(self) -> float:
-        """The gap from which the face is tried."""
-        return self.tol if self.tol > ROUGH else min(self.tol, IDENTIFIED)
+    def _wants_face(self, n_rows: int) -> bool:
+        return self.tol <= (ROUGH if n_rows <= MANY_ROWS else STRICT)
+
+    def _ready(self, n_rows: int) -> float:
+        """Return the gap from which a point is looked at."""
+        if self._wants_face(n_rows):
+            return min(self.tol, IDENTIFIED)
+        return self.tol if self.tol > ROUGH else SAFE * self.tol
 
     def _one(
         self, batch: SVMBatch, problems: Problems, b: int, mu: float, weights: Array | None
@@ -118,13 +128,13 @@ class Iterations:
         P, Q, t = compiled.start(*problem, u, weights is not None, mu)
         tally = np.array([0.0, np.inf, 0.0])
         best: SVMSolution | None = None
-        is_long = columns.size > LONG_WORK
+        is_long, ready = columns.size > LONG_WORK, self._ready(columns.shape[1])
         while True:
             n_iter = int(tally[0])
             if is_long:
                 report("iterations", n_iter)
             pause = min(1 if is_long else self.max_iter, self.max_iter - n_iter)
-            looks = compiled.iterate(*problem, u, P, Q, t, tally, self._ready, pause)
+            looks = compiled.iterate(*problem, u, P, Q, t, tally, ready, pause)
             n_iter = int(tally[0])
             done = tally[2] > PATIENCE or n_iter >= self.max_iter
             if not (looks or done):
@@ -144,6 +154,7 @@ class Iterations:
         solutions: dict[int, SVMSolution] = {}
         best_gap = np.full(len(batch), np.inf)
         idle = np.zeros(len(batch), dtype=int)
+        ready = self._ready(batch.signs.shape[1])
         for n_iter in range(self.max_iter + 1):
             if batch.rows.table.size * len(batch) > LONG_WORK:
                 report("iterations", n_iter)
@@ -154,7 +165,7 @@ class Iterations:
             idle[index] = np.where(better & (idle[index] <= PATIENCE), 0, idle[index] + 1)
             best_gap[index] = np.fmin(gap, best_gap[index])
             done = (idle[index] > PATIENCE) | (n_iter == self.max_iter)
-            for position in np.flatnonzero((gap <= self._ready) | (idle[index] > 0) | done):
+            for position in np.flatnonzero((gap <= ready) | (idle[index] > 0) | done):
                 b = int(index[position])
                 s, P, Q = state.u[position, :-1], state.P[position], state.Q[position]
                 unit = problems.cost_unit[position]
@@ -180,8 +191,8 @@ class Iterations:
         coef = project(batch, b, s * np.sqrt(unit))
         dual = P[0] * unit
         exact: SVMSolution | None = None
-        if self.tol <= ROUGH:
-            costs = batch.costs[b]
+        costs = batch.costs[b]
+        if self._wants_face(len(costs)):
             lower = dual < costs * Q[0]
             upper = ~lower & (unit * P[1] < costs * Q[1])
             exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=self.tol)

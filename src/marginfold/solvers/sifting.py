@@ -48,7 +48,7 @@ SMALL_CLASS = 500
 SAMPLE_TOL = 1e-3
 """Relative gap to which a sample is solved."""
 
-SPREAD = 6.0
+SPREAD = 7.0
 """Half-width of the first zone, in expected changes of the margins from the sample to all rows."""
 
 FIRST_SHARE = 0.2

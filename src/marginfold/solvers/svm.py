@@ -153,18 +153,17 @@ def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
             f"Costs must be one number or one for each row; got shape {costs.shape} for "
             f"{len(signs)} rows."
         )
-    if not np.isfinite(rows).all():
-        raise SolverError("Features must be finite; got NaN or infinity.")
     r = rows.shape[1]
-    return SVMBatch(
-        SharedRows(rows), signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0))
-    )
+    with np.errstate(all="ignore"):
+        shared = SharedRows(rows)
+    batch = SVMBatch(shared, signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0)))
+    _check_finite(batch)
+    return batch
 
 
 def check_batch(batch: SVMBatch) -> None:
     """Refuse numbers that no solver can work with, and problems with one side only."""
-    if not (np.isfinite(batch.rows.table).all() and np.isfinite(batch.scale).all()):
-        raise SolverError("Features must be finite; got NaN or infinity.")
+    _check_finite(batch)
     with np.errstate(over="ignore"):
         finite = np.isfinite(batch.costs.sum(axis=1)).all()
     if not finite or (batch.costs < 0).any():
@@ -175,6 +174,13 @@ def check_batch(batch: SVMBatch) -> None:
                 "Each problem needs rows of both labels with a positive cost; "
                 f"one has no row labelled {side:+.0f}."
             )
+
+
+def _check_finite(batch: SVMBatch) -> None:
+    """Refuse features that are not finite; a finite mean row has finite summands."""
+    finite = np.isfinite(batch.rows.centre).all() or np.isfinite(batch.rows.table).all()
+    if not (finite and np.isfinite(batch.scale).all()):
+        raise SolverError("Features must be finite; got NaN or infinity.")
 
 
 def project(batch: SVMBatch, b: int, vector: Array) -> Array:
