@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marginfold.rows import SharedRows
+from marginfold.solvers import SVMBatch
+
 KINDS = (
     "overlap",
     "separable",
@@ -56,6 +59,33 @@ def random_problem(seed: int, *, decades: float = 6.0) -> Problem:
     if rng.random() < 0.5:
         c *= 10 ** rng.uniform(-decades / 2, decades / 2, n)
     return Problem(f"{seed}: {kind}, n={n}, r={U.shape[1]}, max c={c.max():.1e}", U, y, c)
+
+
+def random_batch(
+    n: int = 300,
+    r: int = 5,
+    *,
+    n_problems: int = 3,
+    n_deflated: int = 0,
+    decades: float = 2.0,
+    cost: float = 1.0,
+    signal: float = 1.0,
+    seed: int = 0,
+) -> SVMBatch:
+    """Return problems on the same rows that differ in labels, costs, scale and what is deflated.
+
+    Labels are those of a plane for each problem, with noise that ``signal`` divides.
+    """
+    rng = np.random.default_rng([101, seed, n, r])
+    U = rng.standard_normal((n, r)) + 1.0
+    noise = rng.standard_normal((n_problems, n)) / signal
+    scores = rng.standard_normal((n_problems, r)) @ U.T + noise
+    signs = np.where(scores > np.median(scores, axis=1, keepdims=True), 1.0, -1.0)
+    costs = cost * 10 ** rng.uniform(-decades / 2, decades / 2, (n_problems, n))
+    scale = 10 ** rng.uniform(-0.5, 0.5, (n_problems, r))
+    directions = rng.standard_normal((n_problems, r, n_deflated))
+    deflated = np.linalg.qr(directions)[0] if n_deflated else directions
+    return SVMBatch(SharedRows(U), signs, costs, scale, deflated)
 
 
 def _rows(kind: str, n: int, r: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
