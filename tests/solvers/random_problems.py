@@ -80,7 +80,7 @@ def random_batch(
     U = rng.standard_normal((n, r)) + 1.0
     noise = rng.standard_normal((n_problems, n)) / signal
     scores = rng.standard_normal((n_problems, r)) @ U.T + noise
-    signs = np.where(scores > np.median(scores, axis=1, keepdims=True), 1.0, -1.0)
+    signs = np.where(scores > np.quantile(scores, 0.4, axis=1)[:, None], 1.0, -1.0)
     costs = cost * 10 ** rng.uniform(-decades / 2, decades / 2, (n_problems, n))
     scale = 10 ** rng.uniform(-0.5, 0.5, (n_problems, r))
     directions = rng.standard_normal((n_problems, r, n_deflated))
