@@ -20,10 +20,15 @@ from marginfold.solvers.crossover import from_face
 TOL = 1e-8
 HONEST = 1e-9
 SOLVER = InteriorPoint(tol=TOL)
+SIDE_BY_SIDE = InteriorPoint(tol=TOL, compiled=False)
+"""What is not compiled solves the problems of short chains in batches."""
 
 ROUTES = {
     "faces": {},
+    "faces, side by side": {},
     "faces, every miss counts": {"MISSES": 1},
+    "faces, side by side, every miss counts": {"MISSES": 1},
+    "points nearby only": {"MISSES": 0},
     "sifting from the last": {"WARM_ROWS": 20},
     "sifting only": {"WARM_ROWS": 20, "MISSES": 0},
     "sifting, narrow zones": {"WARM_ROWS": 20, "MISSES": 0, "FEWEST": 0, "FIRST_WIDTH": 1e-3},
@@ -35,16 +40,17 @@ ROUTES = {
 
 
 def take_route(monkeypatch, name):
+    """Return the solver that goes this way."""
     for constant, value in ROUTES[name].items():
         monkeypatch.setattr(chains, constant, value)
     monkeypatch.setattr(sifting, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(sifting, "SMALL_CLASS", 15)
+    return SIDE_BY_SIDE if "side by side" in name else SOLVER
 
 
 @pytest.fixture(params=ROUTES)
-def route(request, monkeypatch):
-    take_route(monkeypatch, request.param)
-    return request.param
+def solver(request, monkeypatch):
+    return take_route(monkeypatch, request.param)
 
 
 @dataclass(frozen=True)
@@ -85,10 +91,10 @@ def graph_weights(r, n_problems, decades=3.0, seed=0):
     return [1.0 / np.sqrt(1.0 + lam * theta) for lam in np.logspace(-2, decades - 2, n_problems)]
 
 
-def solve(batch):
+def solve(batch, solver=SOLVER):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return SOLVER.solve_batch(batch)
+        return solver.solve_batch(batch)
 
 
 def check_certified(batch, b, solution, problem_rows: Rows):
@@ -119,8 +125,8 @@ def check_same(batch, b, solution, expected, atol=1e-7):
         assert_allclose(w / np.linalg.norm(w), v / np.linalg.norm(v), atol=atol)
 
 
-def check_path(rows, batch):
-    for b, solution in enumerate(solve(batch)):
+def check_path(rows, batch, solver=SOLVER):
+    for b, solution in enumerate(solve(batch, solver)):
         check_certified(batch, b, solution, rows)
         check_same(batch, b, solution, _plain(rows, batch, b))
 
@@ -164,9 +170,9 @@ PATHS = {
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_a_path_is_made_of_its_single_solutions(name, route):
+def test_a_path_is_made_of_its_single_solutions(name, solver):
     rows = PATHS[name]
-    check_path(rows, path(rows, graph_weights(4, 8)))
+    check_path(rows, path(rows, graph_weights(4, 8)), solver)
 
 
 def test_a_path_in_small_steps_stays_on_its_face():
@@ -180,7 +186,7 @@ def test_a_path_in_small_steps_stays_on_its_face():
 
 
 @pytest.mark.parametrize("order", ["forth", "back", "shuffled", "repeated"])
-def test_the_order_of_a_path_does_not_matter(order, route):
+def test_the_order_of_a_path_does_not_matter(order, solver):
     rows = rows_of(seed=7)
     scales = graph_weights(4, 6)
     index = {
@@ -191,55 +197,55 @@ def test_the_order_of_a_path_does_not_matter(order, route):
     }[order]
     single = {k: _plain(rows, path(rows, scales), k) for k in set(index.tolist())}
     batch = path(rows, [scales[k] for k in index])
-    for b, solution in enumerate(solve(batch)):
+    for b, solution in enumerate(solve(batch, solver)):
         check_same(batch, b, solution, single[index[b]])
 
 
-def test_jumps_between_metrics_that_have_nothing_in_common(route):
+def test_jumps_between_metrics_that_have_nothing_in_common(solver):
     rows = rows_of(r=5, seed=8)
     scales = [np.where(np.arange(5) == k, 10.0, 0.05) for k in range(5)]
-    check_path(rows, path(rows, scales))
+    check_path(rows, path(rows, scales), solver)
 
 
-def test_deflated_directions_change_along_a_chain(route):
+def test_deflated_directions_change_along_a_chain(solver):
     """As the components of a subspace do: one more direction is forbidden each time."""
     rows, r = rows_of(r=5, seed=9), 5
     Q = scipy.linalg.qr(np.random.default_rng(9).standard_normal((r, r)))[0]
     deflated = np.zeros((4, r, 3))
     for b in range(4):
         deflated[b, :, :b] = Q[:, :b]
-    check_path(rows, path(rows, [np.ones(r)] * 4, deflated))
+    check_path(rows, path(rows, [np.ones(r)] * 4, deflated), solver)
 
 
-def test_chains_of_several_labels_and_costs_in_one_batch(route):
+def test_chains_of_several_labels_and_costs_in_one_batch(solver):
     """Three chains, interleaved: they must not be taken for one."""
     rows = rows_of(seed=10)
     batch = path(rows, [s for s in graph_weights(4, 4) for _ in range(3)])
     signs, costs = batch.signs.copy(), batch.costs.copy()
     signs[1::3] *= -1
     costs[2::3] *= np.random.default_rng(1).uniform(0.1, 5.0, costs.shape[1])
-    check_path(rows, replace(batch, signs=signs, costs=costs))
+    check_path(rows, replace(batch, signs=signs, costs=costs), solver)
 
 
-def test_rows_without_cost_take_no_part_in_a_chain(route):
+def test_rows_without_cost_take_no_part_in_a_chain(solver):
     rows = rows_of(seed=11)
     idle = np.random.default_rng(2).random(len(rows.y)) < 0.3
     rows = Rows(rows.U, rows.y, np.where(idle, 0.0, rows.c))
     kept = Rows(rows.U[~idle], rows.y[~idle], rows.c[~idle])
     scales = graph_weights(4, 4)
     batch = path(rows, scales)
-    for b, solution in enumerate(solve(batch)):
+    for b, solution in enumerate(solve(batch, solver)):
         assert not solution.dual[idle].any()
         check_certified(batch, b, solution, rows)
         check_same(batch, b, solution, _plain(kept, path(kept, scales), b))
 
 
-def test_many_equal_rows_and_a_bias_with_an_interval(route):
+def test_many_equal_rows_and_a_bias_with_an_interval(solver):
     rng = np.random.default_rng(12)
     U = np.rint(rng.standard_normal((200, 3)))
     rows = Rows(np.repeat(U, 2, axis=0), np.tile([1.0, -1.0], 200), np.full(400, 0.01))
     rows = Rows(rows.U + 0.4 * rows.y[:, None], rows.y, rows.c)
-    check_path(rows, path(rows, graph_weights(3, 5)))
+    check_path(rows, path(rows, graph_weights(3, 5)), solver)
 
 
 def test_a_problem_that_was_given_up_does_not_stop_its_chain():
@@ -284,8 +290,7 @@ def test_random_chains_equal_single_problems(seed, n, r, cost, name, jump):
     scales = [10 ** rng.uniform(-jump / 2, jump / 2, r) for _ in range(4)]
     batch = path(rows, scales)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        take_route(monkeypatch, name)
-        solutions = solve(batch)
+        solutions = solve(batch, take_route(monkeypatch, name))
     for b, solution in enumerate(solutions):
         check_certified(batch, b, solution, rows)
         expected = _plain(rows, batch, b)
@@ -324,8 +329,7 @@ def test_a_thousand_chains_are_honest_and_nearly_all_certified(monkeypatch):
         rows = Rows(problem.U, problem.y, problem.c)
         batch = path(rows, [10 ** rng.uniform(-0.5, 0.5, r) for _ in range(3)])
         with monkeypatch.context() as patched:
-            take_route(patched, names[seed % len(names)])
-            solutions = solve(batch)
+            solutions = solve(batch, take_route(patched, names[seed % len(names)]))
         for b, solution in enumerate(solutions):
             check_certified(batch, b, solution, rows)
             certified += solution.converged
