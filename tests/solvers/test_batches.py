@@ -15,6 +15,8 @@ rng = np.random.default_rng(11)
 U = rng.standard_normal((N_ROWS, R)) + 3.0
 Y = np.where(U[:, 0] + 0.8 * rng.standard_normal(N_ROWS) > 3.0, 1.0, -1.0)
 SOLVE = InteriorPoint(tol=1e-12).solve
+BOTH_WAYS = pytest.mark.parametrize("compiled", ["auto", False])
+"""One problem after the other where numba is installed, and all side by side."""
 
 
 def orthonormal(r, k, seed=0):
@@ -43,9 +45,10 @@ def explicit_solution(batch, b):
     return V @ solution.coef, solution
 
 
-def test_every_problem_of_a_batch_is_the_explicit_one():
+@BOTH_WAYS
+def test_every_problem_of_a_batch_is_the_explicit_one(compiled):
     batch = varied_batch()
-    for b, solution in enumerate(InteriorPoint(tol=1e-12).solve_batch(batch)):
+    for b, solution in enumerate(InteriorPoint(tol=1e-12, compiled=compiled).solve_batch(batch)):
         coef, explicit = explicit_solution(batch, b)
         assert solution.converged
         assert solution.objective == pytest.approx(explicit.objective, rel=1e-11)
@@ -53,9 +56,10 @@ def test_every_problem_of_a_batch_is_the_explicit_one():
         assert solution.intercept == pytest.approx(explicit.intercept, rel=1e-6, abs=1e-6)
 
 
-def test_objective_of_a_batched_problem_by_plain_formulas():
+@BOTH_WAYS
+def test_objective_of_a_batched_problem_by_plain_formulas(compiled):
     batch = varied_batch()
-    for b, solution in enumerate(InteriorPoint().solve_batch(batch)):
+    for b, solution in enumerate(InteriorPoint(compiled=compiled).solve_batch(batch)):
         y, c, N = batch.signs[b], batch.costs[b], batch.deflated[b]
         X = U * batch.scale[b]
         hinge = np.maximum(0, 1 - y * (X @ solution.coef + solution.intercept))
@@ -68,21 +72,23 @@ def test_objective_of_a_batched_problem_by_plain_formulas():
         assert primal - dual <= 1e-8 * primal
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("n_problems", [1, 2, 3, 4, 9])
-def test_batches_of_any_size_equal_their_problems_one_by_one(n_problems):
+def test_batches_of_any_size_equal_their_problems_one_by_one(n_problems, compiled):
     batch = varied_batch(n_problems)
-    together = InteriorPoint(tol=1e-12).solve_batch(batch)
+    together = InteriorPoint(tol=1e-12, compiled=compiled).solve_batch(batch)
     for b, solution in enumerate(together):
-        (alone,) = InteriorPoint(tol=1e-12).solve_batch(batch.take([b]))
+        (alone,) = InteriorPoint(tol=1e-12, compiled=compiled).solve_batch(batch.take([b]))
         assert_allclose(solution.coef, alone.coef, atol=1e-7 * max(1.0, np.abs(alone.coef).max()))
         assert solution.objective == pytest.approx(alone.objective, rel=1e-11)
 
 
-def test_order_of_problems_does_not_matter():
+@BOTH_WAYS
+def test_order_of_problems_does_not_matter(compiled):
     batch = varied_batch()
     order = [3, 0, 6, 1, 5, 2, 4]
-    forward = InteriorPoint(tol=1e-12).solve_batch(batch)
-    shuffled = InteriorPoint(tol=1e-12).solve_batch(batch.take(order))
+    forward = InteriorPoint(tol=1e-12, compiled=compiled).solve_batch(batch)
+    shuffled = InteriorPoint(tol=1e-12, compiled=compiled).solve_batch(batch.take(order))
     for position, b in enumerate(order):
         assert_allclose(shuffled[position].coef, forward[b].coef, atol=1e-7)
         assert shuffled[position].objective == pytest.approx(forward[b].objective, rel=1e-11)
@@ -96,13 +102,14 @@ def test_order_of_rows_does_not_matter():
     assert_allclose(second.dual, first.dual[order], atol=1e-7)
 
 
-def test_rows_without_cost_do_not_take_part():
+@BOTH_WAYS
+def test_rows_without_cost_do_not_take_part(compiled):
     batch = varied_batch()
     costs = batch.costs.copy()
     costs[:, 10:25] = 0.0
     costs[::2, 40:45] = 0.0  # the problems of a batch may leave out different rows
     batch = SVMBatch(batch.rows, batch.signs, costs, batch.scale, batch.deflated)
-    for b, solution in enumerate(InteriorPoint(tol=1e-12).solve_batch(batch)):
+    for b, solution in enumerate(InteriorPoint(tol=1e-12, compiled=compiled).solve_batch(batch)):
         coef, explicit = explicit_solution(batch, b)
         assert not solution.dual[costs[b] == 0].any()
         assert solution.objective == pytest.approx(explicit.objective, rel=1e-11)
@@ -119,7 +126,11 @@ def test_the_absurd_values_of_a_row_without_cost_do_not_matter():
     assert with_row.intercept == pytest.approx(without.intercept, abs=1e-5)
 
 
-@pytest.mark.parametrize("solver", [InteriorPoint(), LibSVM()], ids=["interior point", "libsvm"])
+@pytest.mark.parametrize(
+    "solver",
+    [InteriorPoint(), InteriorPoint(compiled=False), LibSVM()],
+    ids=["interior point", "side by side", "libsvm"],
+)
 @pytest.mark.parametrize("k", [0, 1, 3, 4])
 def test_solution_is_orthogonal_to_deflated_directions(solver, k):
     N = orthonormal(R, k)
@@ -131,9 +142,10 @@ def test_solution_is_orthogonal_to_deflated_directions(solver, k):
     assert solution.objective == pytest.approx(explicit.objective, rel=1e-6)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("size", [1e2, 1e3, 1e4, 1e6, 1e8])
 @pytest.mark.parametrize(("n", "r", "k"), [(90, 5, 1), (200, 12, 3), (200, 120, 2)])
-def test_a_dominant_direction_leaves_no_trace_once_it_is_deflated(n, r, k, size):
+def test_a_dominant_direction_leaves_no_trace_once_it_is_deflated(n, r, k, size, compiled):
     """Rows that vary ``size`` times more along the deflated directions than elsewhere."""
     rng = np.random.default_rng(8)
     Q = orthonormal(r, r, seed=8)
@@ -142,7 +154,7 @@ def test_a_dominant_direction_leaves_no_trace_once_it_is_deflated(n, r, k, size)
     inside = rng.standard_normal((n, r - k)) + 0.3 * y[:, None]
     rows = SharedRows(inside @ V.T + size * rng.standard_normal((n, k)) @ N.T)
     batch = SVMBatch(rows, y[None], np.ones((1, n)), np.ones((1, r)), N[None])
-    (solution,) = InteriorPoint().solve_batch(batch)
+    (solution,) = InteriorPoint(compiled=compiled).solve_batch(batch)
     explicit = InteriorPoint().solve(inside, y, 1.0)
     assert solution.converged
     assert np.abs(N.T @ solution.coef).max() <= 1e-12
@@ -174,10 +186,11 @@ def test_more_dimensions_than_rows_in_the_span_of_the_rows(sep, C):
     assert_allclose(given.coef, basis @ turned.coef, atol=1e-6 * np.abs(given.coef).max())
 
 
-def test_deflating_every_direction_leaves_the_zero_vector():
+@BOTH_WAYS
+def test_deflating_every_direction_leaves_the_zero_vector(compiled):
     deflated = np.eye(R)[None]
     batch = SVMBatch(SharedRows(U), Y[None], np.full((1, N_ROWS), 2.0), np.ones((1, R)), deflated)
-    (solution,) = InteriorPoint().solve_batch(batch)
+    (solution,) = InteriorPoint(compiled=compiled).solve_batch(batch)
     smaller = 2.0 * min((Y > 0).sum(), (Y < 0).sum())
     assert solution.converged
     assert np.abs(solution.coef).max() <= 1e-12
@@ -203,10 +216,14 @@ def test_scaling_rows_is_scaling_costs(s):
     assert s**2 * there.objective == pytest.approx(here.objective, rel=1e-10)
 
 
-def test_scale_of_the_batch_is_scaling_of_the_columns():
+@BOTH_WAYS
+def test_scale_of_the_batch_is_scaling_of_the_columns(compiled):
     scale = np.array([[0.1, 1.0, 5.0, 2.0, 30.0]])
     batch = SVMBatch(SharedRows(U), Y[None], np.full((1, N_ROWS), 2.0), scale, np.zeros((1, R, 0)))
-    (scaled,), explicit = InteriorPoint(tol=1e-12).solve_batch(batch), SOLVE(U * scale, Y, 2.0)
+    (scaled,), explicit = (
+        InteriorPoint(tol=1e-12, compiled=compiled).solve_batch(batch),
+        SOLVE(U * scale, Y, 2.0),
+    )
     assert_allclose(scaled.coef, explicit.coef, atol=1e-9)
     assert scaled.intercept == pytest.approx(explicit.intercept, abs=1e-8)
 

@@ -18,6 +18,9 @@ HONEST = 1e-9
 FEASIBLE = 1e-13
 """Largest ``|y'a| / sum(a)`` of a strictly feasible dual point: rounding of the sums only."""
 
+BOTH_WAYS = pytest.mark.parametrize("compiled", ["auto", False])
+"""Where numba is installed, "auto" is compiled."""
+
 
 def check_feasible(problem: Problem, solution: SVMSolution) -> None:
     assert np.isfinite(solution.coef).all()
@@ -47,24 +50,28 @@ def check_honest(problem: Problem, solution: SVMSolution) -> float:
     return truth.gap - truth.rounding
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_random_problems_are_certified(seed):
+@pytest.mark.parametrize(
+    ("seed", "compiled"),
+    [*((seed, "auto") for seed in range(200)), *((k, False) for k in range(40))],
+)
+def test_random_problems_are_certified(seed, compiled):
     problem = random_problem(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solution = InteriorPoint(tol=TOL).solve(problem.U, problem.y, problem.c)
+        solution = InteriorPoint(tol=TOL, compiled=compiled).solve(problem.U, problem.y, problem.c)
     assert check_honest(problem, solution) <= TOL
     assert solution.converged
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("C", [1.0, 1e2, 1e4, 1e6])
 @pytest.mark.parametrize(("n", "r"), [(5000, 1), (5000, 5), (20_000, 2), (20_000, 20)])
-def test_separable_classes_without_a_gap_are_certified(n, r, C):
+def test_separable_classes_without_a_gap_are_certified(n, r, C, compiled):
     """The margin falls like 1/n: the path of the iteration is long."""
     rng = np.random.default_rng([n, r])
     U = rng.standard_normal((n, r))
     problem = Problem("no gap", U, np.sign(U[:, 0]), np.full(n, C))
-    solution = InteriorPoint(tol=TOL).solve(problem.U, problem.y, problem.c)
+    solution = InteriorPoint(tol=TOL, compiled=compiled).solve(problem.U, problem.y, problem.c)
     assert check_honest(problem, solution) <= TOL
     assert solution.converged
 
@@ -77,11 +84,12 @@ def test_separable_classes_without_a_gap_are_certified(n, r, C):
         (12.0, 0.99),  # copies with both labels and such costs leave too few digits
     ],
 )
-def test_a_thousand_problems_are_honest_and_nearly_all_certified(decades, share):
+@BOTH_WAYS
+def test_a_thousand_problems_are_honest_and_nearly_all_certified(decades, share, compiled):
     n_problems, certified = 1000, 0
     for seed in range(10_000, 10_000 + n_problems):
         problem = random_problem(seed, decades=decades)
-        solution = InteriorPoint(tol=TOL).solve(problem.U, problem.y, problem.c)
+        solution = InteriorPoint(tol=TOL, compiled=compiled).solve(problem.U, problem.y, problem.c)
         check_honest(problem, solution)
         certified += solution.converged
     assert certified >= share * n_problems
@@ -154,12 +162,13 @@ SOLVABLE = {
 }
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("name", SOLVABLE)
-def test_extreme_problems_are_certified(name):
+def test_extreme_problems_are_certified(name, compiled):
     problem = _problem(name, *SOLVABLE[name])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solution = InteriorPoint(tol=TOL).solve(problem.U, problem.y, problem.c)
+        solution = InteriorPoint(tol=TOL, compiled=compiled).solve(problem.U, problem.y, problem.c)
     assert check_honest(problem, solution) <= TOL
     assert solution.converged
 
@@ -184,14 +193,17 @@ HOPELESS = {
 }
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("name", HOPELESS)
-def test_hopeless_problems_end_finite_without_warnings(name):
+def test_hopeless_problems_end_finite_without_warnings(name, compiled):
     """Either a refusal, or a finite point no worse than w = 0 with a gap of at most 1."""
     problem = _problem(name, *HOPELESS[name])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            solution = InteriorPoint(tol=TOL).solve(problem.U, problem.y, problem.c)
+            solution = InteriorPoint(tol=TOL, compiled=compiled).solve(
+                problem.U, problem.y, problem.c
+            )
         except SolverError:
             return
     check_feasible(problem, solution)

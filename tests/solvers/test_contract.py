@@ -129,7 +129,8 @@ def test_take_is_a_batch_of_the_chosen_rows():
     assert (part.signs == -Y[rows]).all()
 
 
-def test_memory_is_linear_in_the_rows():
+@pytest.mark.parametrize("compiled", ["auto", False])
+def test_memory_is_linear_in_the_rows(compiled):
     """A table of pairs of rows would need 3.2 GB, and a second one of the rows 1.6 MB."""
     n, r = 20_000, 10
     rng = np.random.default_rng(0)
@@ -137,7 +138,7 @@ def test_memory_is_linear_in_the_rows():
     rows = rng.standard_normal((n, r)) + 0.3 * y[:, None]
     tracemalloc.start()
     try:
-        solution = InteriorPoint().solve(rows, y, 1.0)
+        solution = InteriorPoint(compiled=compiled).solve(rows, y, 1.0)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
