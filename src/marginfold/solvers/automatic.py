@@ -1,6 +1,7 @@
 """The choice of a solver by the shape of the problem; every answer is certified.
 
 An interior point method costs the same whatever the data: about a dozen matrix products of n r^2.
+When all rows are inside the margin, as with small costs, the solution is known in closed form.
 When the classes are apart, few rows matter: the nearest ones of both sides go first, and those that
 turn out to be inside the margin join them.  libsvm costs as much as it needs iterations: few when
 there are about as many dimensions as rows.  There it goes first, with a limit; its active set is
@@ -20,6 +21,7 @@ from marginfold.rows import Array
 from marginfold.solvers.interior_point import InteriorPoint
 from marginfold.solvers.iterations import COMPILED, require_compiled
 from marginfold.solvers.libsvm import LibSVM
+from marginfold.solvers.small_costs import solve_small_costs
 from marginfold.solvers.svm import SVMBatch, SVMSolution, check_batch, project, single
 
 FEW_ROWS_PER_DIMENSION = 7
@@ -83,9 +85,10 @@ class Automatic:
         if not isinstance(batch, SVMBatch):
             return general.solve_batch(batch)
         check_batch(batch)
-        found: dict[int, SVMSolution] = {}
+        with np.errstate(all="ignore"):  # what overflows is not certified
+            found = solve_small_costs(batch, tol=self.tol)
         for b in range(len(batch)):
-            solution = self._solve_special(general, batch, b)
+            solution = None if b in found else self._solve_special(general, batch, b)
             if solution is not None and solution.converged:
                 found[b] = solution
         rest = [b for b in range(len(batch)) if b not in found]

@@ -46,8 +46,8 @@ IDENTIFIED = 1e-8
 ROUGH = 1e-4
 """Tolerance above which nobody asks for the face."""
 
-STRICT, MANY_ROWS = 1e-8, 10_000
-"""Tolerance down to which the face of more rows than this is not worth its price."""
+STRICT, MUCH_WORK = 1e-8, 1_000_000
+"""Tolerance down to which the face is not worth its price if the rows have more numbers."""
 
 SAFE = 0.1
 """Share of the tolerance that the running gap must reach where no face is tried."""
@@ -103,12 +103,12 @@ class Iterations:
             return [self._one(batch, problems, b, mu, weights) for b in range(len(batch))]
         return self._side_by_side(batch, problems, mu, weights)
 
-    def _wants_face(self, n_rows: int) -> bool:
-        return self.tol <= (ROUGH if n_rows <= MANY_ROWS else STRICT)
+    def _wants_face(self, batch: SVMBatch) -> bool:
+        return self.tol <= (ROUGH if batch.rows.table.size <= MUCH_WORK else STRICT)
 
-    def _ready(self, n_rows: int) -> float:
+    def _ready(self, batch: SVMBatch) -> float:
         """Return the gap from which a point is looked at."""
-        if self._wants_face(n_rows):
+        if self._wants_face(batch):
             return min(self.tol, IDENTIFIED)
         return self.tol if self.tol > ROUGH else SAFE * self.tol
 
@@ -128,7 +128,7 @@ class Iterations:
         P, Q, t = compiled.start(*problem, u, weights is not None, mu)
         tally = np.array([0.0, np.inf, 0.0])
         best: SVMSolution | None = None
-        is_long, ready = columns.size > LONG_WORK, self._ready(columns.shape[1])
+        is_long, ready = columns.size > LONG_WORK, self._ready(batch)
         while True:
             n_iter = int(tally[0])
             if is_long:
@@ -154,7 +154,7 @@ class Iterations:
         solutions: dict[int, SVMSolution] = {}
         best_gap = np.full(len(batch), np.inf)
         idle = np.zeros(len(batch), dtype=int)
-        ready = self._ready(batch.signs.shape[1])
+        ready = self._ready(batch)
         for n_iter in range(self.max_iter + 1):
             if batch.rows.table.size * len(batch) > LONG_WORK:
                 report("iterations", n_iter)
@@ -192,7 +192,7 @@ class Iterations:
         dual = P[0] * unit
         exact: SVMSolution | None = None
         costs = batch.costs[b]
-        if self._wants_face(len(costs)):
+        if self._wants_face(batch):
             lower = dual < costs * Q[0]
             upper = ~lower & (unit * P[1] < costs * Q[1])
             exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=self.tol)
