@@ -2,10 +2,10 @@
 
 One problem, a path of graph weights, a million rows, a kernel of rank 500, and the growth with the
 rows.  Overlapping: two round clouds 1.4 apart; apart: 6 and 16 apart.  Peers run at their default
-tolerance (1e-3), ours is certified to a relative duality gap of 1e-6 or better and compiled, if numba
-is installed (what NumPy alone takes is added); peers that are not installed are left out (`make bench`
-installs them).  LinearSVC solves another problem (it penalises
-the bias).  Peers that need longer than `PATIENCE` on the way are not asked for larger problems.
+tolerance (1e-3), ours is certified to a relative duality gap of 1e-6 or better.  It is compiled if
+numba is installed; what NumPy alone takes stands beside it.  Peers that are not installed are left
+out (`make bench` installs them).  LinearSVC solves another problem (it penalises the bias).  Peers
+that need longer than `PATIENCE` on the way are not asked for larger problems.
 
 ``python benchmarks/problems.py`` measures everything; ``--quick`` a sample.
 """
