@@ -182,10 +182,12 @@ class _Chain:
         for b in self.indices:
             solution, near = None, None
             if before is not None:
-                near = self._near(found[before], before, b)
-                if misses < MISSES and near.mu < FACE_MU:
+                near = None if misses == 0 else self._near(found[before], before, b)
+                if misses < MISSES and (near is None or near.mu < FACE_MU):
                     solution = from_face(self.batch, b, found[before].dual, tol=self.tol)
                     misses = 0 if solution is not None else misses + 1
+                if solution is None and near is None:
+                    near = self._near(found[before], before, b)
             if solution is None:
                 solution = self._solve(b, before, near, found)
             found[b] = solution
