@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from marginfold.errors import CancelledError, SolverError
 from marginfold.progress import watch
 from marginfold.solvers import InteriorPoint, iterations
 
-pytest.importorskip("numba")
+kernels = pytest.importorskip("marginfold.solvers.compiled", exc_type=ImportError)
 
 COMPILED, NUMPY = InteriorPoint(tol=TOL, compiled=True), InteriorPoint(tol=TOL, compiled=False)
 
@@ -230,28 +232,21 @@ def test_the_same_bits_each_time():
         assert one.intercept == other.intercept
 
 
-@dataclass
-class Watched:
-    """The compiled functions; notes the arrays that they are given."""
+@pytest.fixture
+def given_arrays(monkeypatch):
+    """Note the arrays that compiled functions are called with."""
+    arrays = []
 
-    compiled: object
-    calls: list
-
-    def __getattr__(self, name):
-        function = getattr(self.compiled, name)
-
+    def noting(function):
         def noted(*args):
-            self.calls.append([array for array in args if isinstance(array, np.ndarray)])
+            arrays.extend(array for array in args if isinstance(array, np.ndarray))
             return function(*args)
 
         return noted
 
-
-@pytest.fixture
-def watched(monkeypatch):
-    noted = Watched(iterations.compiled_iteration(), [])
-    monkeypatch.setattr(iterations, "compiled_iteration", lambda: noted)
-    return noted
+    for name in ("start", "iterate"):
+        monkeypatch.setattr(kernels, name, noting(getattr(kernels, name)))
+    return arrays
 
 
 def _read_only(batch):
@@ -286,14 +281,22 @@ COMPILED_AGAIN = pytest.mark.xfail(reason="the labels are taken as they lie")
         pytest.param("rows without cost", marks=COMPILED_AGAIN),
     ],
 )
-def test_however_the_arrays_lie_nothing_is_compiled_twice(how, watched):
+def test_however_the_arrays_lie_nothing_is_compiled_twice(how, given_arrays):
     """For another kind of array numba compiles everything again, which takes seconds."""
     COMPILED.solve_batch(GIVEN[how](random_batch(n=60)))
-    assert watched.calls
-    for array in (array for call in watched.calls for array in call):
+    assert given_arrays
+    for array in given_arrays:
         assert array.dtype == np.float64
         assert array.flags.c_contiguous
         assert array.flags.writeable
+
+
+@pytest.mark.xfail(reason="a new value in the other file would not reach what is already compiled")
+def test_what_is_compiled_depends_on_its_own_file_only():
+    """numba compiles again when that file changes, and numbers are compiled in."""
+    nodes = ast.walk(ast.parse(inspect.getsource(kernels)))
+    names = [a.name for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names]
+    assert not [name for name in names if name.isupper()]
 
 
 def test_inputs_are_left_alone():

@@ -10,7 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 from solvers.random_problems import random_batch
 
-from marginfold import LSVA
+import marginfold.solvers
+from marginfold import LSVA, compiling
 from marginfold.errors import InvalidParameterError, SolverError
 from marginfold.solvers import Automatic, InteriorPoint, iterations
 
@@ -18,17 +19,32 @@ SOLVERS = pytest.mark.parametrize("solver", [InteriorPoint, Automatic])
 NAME = "marginfold.solvers.compiled"
 
 
+class Refusal:
+    """Stands before all other finders of modules and refuses the compiled one."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def find_spec(self, name, path=None, target=None):
+        if name == NAME:
+            raise self._error
+
+
+def forget():
+    """Ask anew whether there is a compiled iteration."""
+    for function in (iterations.compiled_iteration, compiling.compiled_module):
+        getattr(function, "cache_clear", lambda: None)()
+
+
 @pytest.fixture
 def forgotten(monkeypatch):
-    """Forget whether there is a compiled iteration; remember it afterwards."""
+    """Forget the compiled iteration; everything is back afterwards."""
     monkeypatch.delitem(sys.modules, NAME, raising=False)
-    package = sys.modules["marginfold.solvers"]
-    if hasattr(package, "compiled"):
-        monkeypatch.delattr(package, "compiled")
-    iterations.compiled_iteration.cache_clear()
+    monkeypatch.delattr(marginfold.solvers, "compiled", raising=False)
+    forget()
     yield
     monkeypatch.undo()
-    iterations.compiled_iteration.cache_clear()
+    forget()
 
 
 @pytest.fixture
@@ -41,14 +57,8 @@ def missing(forgotten, monkeypatch):
 def refusing(request, forgotten, monkeypatch):
     """An environment whose numba cannot keep what it compiles, or does not fit NumPy."""
     pytest.importorskip("numba")
-    original = importlib.import_module
-
-    def refuse(name, package=None):
-        if name == NAME:
-            raise request.param("cannot cache function 'start': no locator available")
-        return original(name, package)
-
-    monkeypatch.setattr(iterations, "import_module", refuse)
+    refusal = Refusal(request.param("cannot cache function 'start': no locator available"))
+    monkeypatch.setattr(sys, "meta_path", [refusal, *sys.meta_path])
 
 
 def check_answers(solver):
@@ -94,10 +104,8 @@ def test_a_wrong_choice_is_refused(solver, wrong):
 
 @SOLVERS
 def test_numba_is_not_asked_for_where_nobody_wants_it(solver, forgotten, monkeypatch):
-    def never(name, package=None):
-        raise AssertionError(f"{name} was imported")
-
-    monkeypatch.setattr(iterations, "import_module", never)
+    refusal = Refusal(AssertionError("it was imported"))
+    monkeypatch.setattr(sys, "meta_path", [refusal, *sys.meta_path])
     assert solver(compiled=False).solve([[0.0], [1.0]], [-1, 1], C=10.0).converged
 
 
