@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.blas import dgemm
 
+from marginfold.compiling import compiled_module
 from marginfold.rows import Array
 
 CHUNK_ENTRIES = 200_000
@@ -20,6 +21,9 @@ CHUNK_ENTRIES = 200_000
 
 ROUNDING = 1e-11
 """Differences of half squared distances below this share of the squared norms may be rounding."""
+
+COMPILED_ENTRIES = 4_000
+"""Distances above which a single neighbor is worth the compiled module, which must be loaded."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +76,33 @@ def nested_votes(
     sizes = np.cumsum(test**2, axis=1).T[last] + largest[:, None]
     order = np.argsort(train_codes, kind="stable")  # rows of a class stand together
     rows, starts = train[order], np.searchsorted(train_codes[order], np.unique(train_codes))
+    compiled = None
+    if n_neighbors == 1 and len(train) * len(test) > COMPILED_ENTRIES:
+        compiled = compiled_module("marginfold.estimators.compiled_votes")
+    if compiled is None:
+        codes, close = _by_chunks(rows, starts, test, n_neighbors, dimensions, ROUNDING * sizes)
+    else:
+        arrays = np.ascontiguousarray(rows, float), starts, np.array(test, float, order="C")
+        codes, gaps = compiled.nearest_classes(*arrays, np.array(dimensions, dtype=np.intp))
+        close = gaps <= ROUNDING * sizes
+    for d, k in enumerate(dimensions):
+        again = np.flatnonzero(close[d])
+        codes[d, again] = _exact(train[:, :k], train_codes, test[again, :k], n_neighbors)
+    return Votes(codes, close)
+
+
+def _by_chunks(
+    train: Array, starts: Array, test: Array, k: int, dimensions: Sequence[int], slack: Array
+) -> tuple[Array, Array]:
+    """Return the winners for each number of columns, by as many rows as stay in the cache."""
     step = max(1, CHUNK_ENTRIES // len(train))
     codes = np.empty((len(dimensions), len(test)), dtype=np.intp)
     close = np.empty(codes.shape, dtype=bool)
     for start in range(0, len(test), step):
         chunk = slice(start, start + step)
-        for d, halves in enumerate(_nested_halves(rows, test[chunk], dimensions)):
-            slack = ROUNDING * sizes[d, chunk]
-            codes[d, chunk], close[d, chunk] = _winners(halves, starts, n_neighbors, slack)
-    for d, k in enumerate(dimensions):
-        again = np.flatnonzero(close[d])
-        codes[d, again] = _exact(train[:, :k], train_codes, test[again, :k], n_neighbors)
-    return Votes(codes, close)
+        for d, halves in enumerate(_nested_halves(train, test[chunk], dimensions)):
+            codes[d, chunk], close[d, chunk] = _winners(halves, starts, k, slack[d, chunk])
+    return codes, close
 
 
 def _nested_halves(train: Array, test: Array, dimensions: Sequence[int]) -> Iterator[Array]:
