@@ -12,7 +12,8 @@ import pytest
 from marginfold.errors import SolverError
 from marginfold.rows import SharedRows
 from marginfold.solvers import InteriorPoint, LibSVM, SVMBatch
-from marginfold.solvers.svm import certify, project, single
+from marginfold.solvers.certificate import certify
+from marginfold.solvers.svm import project, single
 
 SOLVERS = pytest.mark.parametrize(
     "solver", [InteriorPoint(), LibSVM()], ids=["interior point", "libsvm"]

@@ -14,7 +14,8 @@ from sklearn.svm import SVC
 from solvers.random_problems import Problem, judge, random_problem
 
 from marginfold.solvers import InteriorPoint, LibSVM
-from marginfold.solvers.svm import balance, intercept_interval
+from marginfold.solvers.certificate import certify_all, intercept_intervals
+from marginfold.solvers.svm import single
 
 LIBSVM_ACCURACY = 1e-6
 """libsvm keeps kernel values in single precision: no tolerance takes its gap much lower."""
@@ -184,8 +185,10 @@ def test_interval_of_the_bias_against_all_break_points(seed):
         for b in points
     ]
     best = [float(b) for b, loss in zip(points, losses, strict=True) if loss == min(losses)]
-    low, high = intercept_interval(f.astype(float), y.astype(float), c.astype(float))
-    assert (low, high) == (best[0], best[-1])
+    rows = (np.stack([part, part]).astype(float) for part in (f, y, c))
+    low, high = intercept_intervals(*rows)
+    assert (low == best[0]).all()
+    assert (high == best[-1]).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -193,11 +196,13 @@ def test_balanced_multipliers_stay_in_the_box(seed):
     rng = np.random.default_rng(seed)
     y = np.where(np.arange(30) % 3, 1.0, -1.0)
     dual = rng.random(30) * 10 ** rng.uniform(-6, 6, 30)
-    balanced = balance(dual, y)
+    batch = single(1e-6 * rng.normal(size=(30, 1)), y, dual)
+    balanced = certify_all(batch, np.zeros((1, 1)), dual[None], n_iter=0, tol=1e-8)[0].dual
     assert (balanced >= 0).all()
     assert (balanced <= dual).all()
     assert abs(y @ balanced) <= 1e-14 * balanced.sum()
-    assert not balance(np.where(y > 0, dual, 0.0), y).any()
+    one_side = np.where(y > 0, dual, 0.0)[None]
+    assert not certify_all(batch, np.zeros((1, 1)), one_side, n_iter=0, tol=1e-8)[0].dual.any()
 
 
 # ---------------------------------------------------------------- libsvm behind the same interface

@@ -17,6 +17,7 @@ import numpy as np
 from marginfold.blocks import LocalBlocks
 from marginfold.rows import Array
 from marginfold.solvers.crossover import from_face
+from marginfold.solvers.shared_face import solve_on_face
 from marginfold.solvers.sifting import LOCAL_BLOCK, Solve, dual_of, sift
 from marginfold.solvers.sifting_passes import BlockProblem
 from marginfold.solvers.svm import SVMBatch, SVMSolution, project
@@ -38,6 +39,9 @@ SEED_EVERY = 4
 
 MISSES = 3
 """Faces in a row that were not the next one's, after which no more are tried in a chain."""
+
+AHEAD_ENTRIES = 25_000
+"""Multipliers of the problems that are tried on one face at once: few enough to stay in cache."""
 
 FACE_MU = 1e-3
 """Mean complementarity above which the next solution is surely on another face."""
@@ -177,22 +181,39 @@ class _Chain:
     def _one_by_one(self) -> dict[int, SVMSolution]:
         """Solve each problem by the face of the one before, else from its solution."""
         found: dict[int, SVMSolution] = {}
+        left, ahead, misses = list(self.indices), 1, 0
         before: int | None = None  # the last problem that has multipliers to begin with
-        misses = 0
-        for b in self.indices:
-            solution, near = None, None
+        while left:
+            b, near = left[0], None
             if before is not None:
                 near = None if misses == 0 else self._near(found[before], before, b)
                 if misses < MISSES and (near is None or near.mu < FACE_MU):
-                    solution = from_face(self.batch, b, found[before].dual, tol=self.tol)
-                    misses = 0 if solution is not None else misses + 1
-                if solution is None and near is None:
-                    near = self._near(found[before], before, b)
-            if solution is None:
-                solution = self._solve(b, before, near, found)
-            found[b] = solution
-            before = b if solution.converged else before
+                    same = self._on_face(left[:ahead], found[before].dual)
+                    if same:
+                        found |= zip(left, same, strict=False)
+                        before, left = left[len(same) - 1], left[len(same) :]
+                        ahead, misses = min(2 * len(same), self._most_ahead), 0
+                        continue
+                    ahead, misses = 1, misses + 1
+                near = near or self._near(found[before], before, b)
+            found[b] = self._solve(b, before, near, found)
+            before = b if found[b].converged else before
+            left = left[1:]
         return found
+
+    @property
+    def _most_ahead(self) -> int:
+        """Problems that may be tried on one face at once."""
+        return max(1, AHEAD_ENTRIES // self.n_rows)
+
+    def _on_face(self, problems: list[int], dual: Array) -> list[SVMSolution]:
+        """Return the solutions of the first problems that are on a face, repaired if need be."""
+        if len(problems) > 1:
+            same = solve_on_face(self.batch, problems, dual, tol=self.tol)
+            if same:
+                return same
+        repaired = from_face(self.batch, problems[0], dual, tol=self.tol)
+        return [] if repaired is None else [repaired]
 
     def _solve(
         self, b: int, before: int | None, near: Nearby | None, found: dict[int, SVMSolution]

@@ -14,7 +14,8 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from marginfold.rows import Array
-from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, certify, project
+from marginfold.solvers.certificate import certify
+from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, project
 
 ROUNDS = 6
 """Largest number of repaired guesses."""
@@ -65,10 +66,19 @@ def crossover(
 
 def from_face(batch: SVMBatch, b: int, dual: Array, *, tol: float) -> SVMSolution | None:
     """Return the solution on the face of another problem's multipliers, if it is the right one."""
-    c = batch.costs[b]
-    lower, upper = dual <= BOUND * c, dual >= (1.0 - BOUND) * c
-    found = _repair(batch, b, lower, upper, None, n_iter=0, tol=tol, rounds=NEIGHBORS)
+    lower, upper = face_of(dual, batch.costs[b])
+    found = _repair(batch, b, lower, upper, None, n_iter=0, tol=tol, rounds=NEIGHBORS, hasty=True)
     return found if found is not None and found.gap <= EXACT else None
+
+
+def face_of(dual: Array, costs: Array) -> tuple[Array, Array]:
+    """Return which multipliers are 0 and which are at their bounds."""
+    return dual <= BOUND * costs, dual >= (1.0 - BOUND) * costs
+
+
+def is_too_large(batch: SVMBatch, n_free: int) -> bool:
+    """Return whether so many rows are free that the face cannot be the right one."""
+    return n_free > 2 * batch.rows.n_columns + SPARE_ROWS
 
 
 def _repair(
@@ -81,24 +91,33 @@ def _repair(
     n_iter: int,
     tol: float,
     rounds: int = ROUNDS,
+    hasty: bool = False,
 ) -> SVMSolution | None:
-    """Solve the face and move the rows that violate their sign, until none does."""
+    """Solve the face and move the rows that violate their sign, until none does.
+
+    In haste, a face that is wrong is not certified if there is another round.
+    """
     y, c = batch.signs[b], batch.costs[b]
-    for _ in range(rounds):
+    for left in reversed(range(rounds)):
         free = ~(lower | upper)
-        if np.count_nonzero(free) > 2 * batch.rows.features.shape[1] + SPARE_ROWS:
+        if is_too_large(batch, np.count_nonzero(free)):
             return best
         s, intercept, dual = _solve_face(batch, b, free, upper)
         if not np.isfinite(s).all():
             return best
-        candidate = certify(batch, b, s, dual, n_iter=n_iter, tol=tol)
-        if best is None or candidate.gap < best.gap:
-            best = candidate
-        if best.gap <= EXACT:
-            return best
         excess = y * (batch.rows.features @ (batch.scale[b] * s) + intercept) - 1.0
-        new_lower = (lower & (excess >= -VIOLATION)) | (free & (dual < 0))
-        new_upper = (upper & (excess <= VIOLATION)) | (free & (dual > c))
+        kept_lower = lower & (excess >= -VIOLATION)
+        kept_upper = upper & (excess <= VIOLATION)
+        outside = free & ((dual < -BOUND * c) | (dual > (1.0 + BOUND) * c))
+        wrong = outside.any() or not ((kept_lower == lower).all() and (kept_upper == upper).all())
+        if not (wrong and left and hasty):
+            candidate = certify(batch, b, s, dual, n_iter=n_iter, tol=tol)
+            if best is None or candidate.gap < best.gap:
+                best = candidate
+            if best.gap <= EXACT:
+                return best
+        new_lower = kept_lower | (free & (dual < 0))
+        new_upper = kept_upper | (free & (dual > c))
         if (new_lower == lower).all() and (new_upper == upper).all():
             return best
         lower, upper = new_lower, new_upper

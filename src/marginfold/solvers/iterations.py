@@ -19,6 +19,7 @@ from marginfold.extras import require
 from marginfold.parameters import Choice, Either, Flag
 from marginfold.progress import report
 from marginfold.rows import Array
+from marginfold.solvers.certificate import certify
 from marginfold.solvers.crossover import crossover
 from marginfold.solvers.newton import (
     NEARLY,
@@ -32,7 +33,7 @@ from marginfold.solvers.newton import (
     linearise,
     start,
 )
-from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, certify, project
+from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, project
 
 COMPILED_COLUMNS = 100
 """Dimensions up to which compiling pays: above, most of the time is spent in matrix products."""

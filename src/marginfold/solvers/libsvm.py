@@ -21,12 +21,12 @@ from sklearn.svm import SVC
 from marginfold.errors import SolverError
 from marginfold.parameters import Count, Flag, Number, check_parameters
 from marginfold.rows import Array
+from marginfold.solvers.certificate import certify
 from marginfold.solvers.crossover import crossover
 from marginfold.solvers.svm import (
     EXACT,
     SVMBatch,
     SVMSolution,
-    certify,
     check_batch,
     single,
     uncentre,

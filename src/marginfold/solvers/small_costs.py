@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from marginfold.rows import Array
-from marginfold.solvers.svm import EPS, PASSES, SVMBatch, SVMSolution, certify, uncentre
+from marginfold.solvers.certificate import certify
+from marginfold.solvers.svm import EPS, SVMBatch, SVMSolution, uncentre
 
 MARGIN = 2.0
 """Distance between the margins of the two sides."""
@@ -24,11 +25,9 @@ def solve_small_costs(batch: SVMBatch, *, tol: float) -> dict[int, SVMSolution]:
     index = np.flatnonzero(balanced)
     if not len(index):
         return {}
-    s = (pushed[index] @ batch.rows.features) * batch.scale[index]
-    N = batch.deflated[index]
-    for _ in range(PASSES if N.shape[2] else 0):
-        s -= (N @ (N.mT @ s[..., None]))[..., 0]
-    scores = (s * batch.scale[index]) @ batch.rows.features.T
+    part = batch if len(index) == len(batch) else batch.take(index)
+    s = part.project_all((pushed[index] @ part.rows.features) * part.scale)
+    scores = (s * part.scale) @ part.rows.features.T
     found = {}
     for b, f, coef in zip(index, scores, s, strict=True):
         if _reach(f, batch.signs[b], batch.costs[b]) <= MARGIN:

@@ -1,4 +1,4 @@
-"""The support vector problem, its solution and the certificate that every solver must pass.
+"""The support vector problem and its solution.
 
 Problem b of a batch, in whitened coordinates s (maths: one metric, all rows shared)::
 
@@ -21,22 +21,13 @@ from numpy.typing import ArrayLike
 from marginfold.errors import SolverError
 from marginfold.rows import Array, SharedRows
 
-ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-"""Relative rounding error of a margin, in units of its summands."""
-
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 PASSES = 2
 """Projections in a row: the second removes what rounding left of the first."""
 
-STRETCH_LIMIT = 1e-6
-"""Largest relative change of a direction that may remove rounding errors of the margins."""
-
 EXACT = 1e-12
 """Relative gap at which a solution is as good as exact."""
-
-UPPER_SHARE = 1.0 - 1e-6
-"""Multipliers above this share of their bound belong to rows inside the margin."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +89,30 @@ class SVMBatch:
     def __len__(self) -> int:
         return len(self.signs)
 
+    @property
+    def smaller_sides(self) -> Array:
+        """The total cost of the cheaper side of each problem."""
+        above = self.signs > 0
+        positive = np.where(above, self.costs, 0.0).sum(axis=1)
+        return np.minimum(positive, np.where(above, 0.0, self.costs).sum(axis=1))
+
     def smaller_side(self, b: int) -> float:
         """Return the total cost of the cheaper side."""
-        y, c = self.signs[b], self.costs[b]
-        return float(min(c @ (y > 0), c @ (y < 0)))
+        return float(self.only(b).smaller_sides[0])
+
+    def only(self, b: int) -> SVMBatch:
+        """Return problem b alone, without a copy."""
+        one = slice(b, b + 1)
+        return SVMBatch(
+            self.rows, self.signs[one], self.costs[one], self.scale[one], self.deflated[one]
+        )
+
+    def project_all(self, vectors: Array) -> Array:
+        """Return vectors (B, r) without their parts along the deflated directions."""
+        N = self.deflated
+        for _ in range(PASSES if N.shape[2] else 0):
+            vectors = vectors - (N @ (N.mT @ vectors[..., None]))[..., 0]
+        return vectors
 
     def whitened(self, b: int, rows: Array | slice = slice(None)) -> Array:
         """Return the features of problem b, without their part along the deflated directions."""
@@ -111,7 +122,7 @@ class SVMBatch:
             X -= (X @ N) @ N.T
         return np.asarray(X)
 
-    def take(self, problems: Sequence[int], rows: Array | None = None) -> SVMBatch:
+    def take(self, problems: Sequence[int] | Array, rows: Array | None = None) -> SVMBatch:
         """Return the batch of some problems, on some rows (which are centred anew)."""
         index = np.asarray(problems)
         kept = slice(None) if rows is None else rows
@@ -191,120 +202,7 @@ def project(batch: SVMBatch, b: int, vector: Array) -> Array:
     return vector
 
 
-def certify(
-    batch: SVMBatch, b: int, coef: Array, dual: Array, *, n_iter: int, tol: float
-) -> SVMSolution:
-    """Turn any primal direction and any dual guess into a solution with a valid gap.
-
-    The intercept belongs to the centred rows; `uncentre` turns it into that of the given rows.
-    """
-    y, c = batch.signs[b], batch.costs[b]
-    if not np.isfinite(dual).all():
-        dual = np.nan_to_num(dual, nan=0.0)
-    dual = balance(np.minimum(np.maximum(dual, 0.0), c), y)
-    s_dual = project(batch, b, batch.scale[b] * ((y * dual) @ batch.rows.features))
-    dual_objective = float(dual.sum() - 0.5 * s_dual @ s_dual) - _dual_rounding(
-        batch, b, dual, s_dual
-    )
-    if not dual_objective >= 0:  # a = 0 is feasible and better
-        dual, s_dual, dual_objective = np.zeros_like(dual), np.zeros_like(s_dual), 0.0
-    objective, s, intercept = _evaluate(batch, b, coef, dual)
-    if not objective - dual_objective <= EXACT * objective:
-        other = _evaluate(batch, b, s_dual, dual)
-        if other[0] < objective:
-            objective, s, intercept = other
-    if not objective <= 2.0 * batch.smaller_side(b):  # s = 0 is better
-        objective, s, intercept = _evaluate(batch, b, np.zeros_like(coef), dual)
-    gap = max(0.0, objective - dual_objective) / max(objective, TINY)
-    return SVMSolution(
-        coef=s,
-        intercept=intercept,
-        dual=dual,
-        objective=objective,
-        dual_objective=dual_objective,
-        gap=gap,
-        n_iter=n_iter,
-        converged=bool(gap <= tol),
-    )
-
-
-def _dual_rounding(batch: SVMBatch, b: int, dual: Array, s_dual: Array) -> float:
-    """Return what the rounding of the centred rows may add to the dual value.
-
-    Each entry was stored with a relative error of eps, independent of the others.
-    """
-    lost = EPS * batch.rows.largest * batch.scale[b] * float(np.sqrt(dual @ dual))
-    return float(np.abs(s_dual) @ lost + 0.5 * (lost @ lost))
-
-
 def uncentre(batch: SVMBatch, b: int, solution: SVMSolution) -> SVMSolution:
     """Return the solution with the intercept of the rows as they were given."""
     shift = float(batch.rows.centre @ (batch.scale[b] * solution.coef))
     return replace(solution, intercept=solution.intercept - shift)
-
-
-def _evaluate(batch: SVMBatch, b: int, s: Array, dual: Array) -> tuple[float, Array, float]:
-    """Return a bound of the objective of s with its best bias, or of s slightly stretched.
-
-    A row on the margin that rounding puts inside it costs ``c * eps``: for huge costs more than
-    the certificate allows.  The bound counts this; stretching (s, b) by as much as rounding can
-    take away puts such rows outside again.
-    """
-    y, c = batch.signs[b], batch.costs[b]
-    weights = batch.scale[b] * s
-    f = batch.rows.features @ weights
-    low, high = intercept_interval(f, y, c)
-    intercept = 0.5 * (low + high)
-    margins = y * (f + intercept)
-    hinge = np.maximum(0.0, 1.0 - margins)
-    objective = 0.5 * float(s @ s) + float(c @ hinge)
-    if not np.isfinite(objective):
-        return np.inf, np.zeros_like(s), 0.0
-    free = dual < UPPER_SHARE * c
-    short = float(hinge[free].max(initial=0.0))
-    near = np.flatnonzero(free & (np.abs(1.0 - margins) < STRETCH_LIMIT))
-    if short < STRETCH_LIMIT and len(near):
-        size = np.abs(weights)
-        summands = float((np.abs(batch.rows.features[near]) @ size).max())
-        summands += abs(intercept) + 2.0 * float(np.abs(batch.rows.centre) @ size)
-        rounding = ROUNDING * (1.0 + summands)
-        objective += rounding * float(c[near].sum())
-        factor = 1.0 + 2.0 * (short + rounding)
-        hinge = np.maximum(0.0, 1.0 - factor * margins)
-        stretched = 0.5 * factor**2 * float(s @ s) + float(c @ hinge)
-        if stretched < objective:
-            return stretched, factor * s, factor * intercept
-    return objective, s, intercept
-
-
-def balance(dual: Array, y: Array) -> Array:
-    """Scale the heavier side down so that ``y'dual = 0`` holds; the box is not left."""
-    positive = float(dual[y > 0].sum())
-    negative = float(dual[y < 0].sum())
-    if positive == negative:
-        return dual
-    low = min(positive, negative)
-    factors = np.where(y > 0, _ratio(low, positive), _ratio(low, negative))
-    return dual * factors
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 0.0
-
-
-def intercept_interval(f: Array, y: Array, c: Array) -> tuple[float, float]:
-    """Return the interval of biases that minimise the hinge loss of the scores ``f + b``.
-
-    The slope in b is ``-sum_{y>0} c + sum_{y_i - f_i <= b} c_i``: a weighted quantile of the break
-    points.  With a zero slope between two of them the optimum is an interval.
-    """
-    points = y - f
-    order = np.argsort(points)
-    slope = np.cumsum(c[order]) - c[y > 0].sum()
-    flat = len(c) * EPS * c.sum()  # rounding of the cumulated costs
-    first = int(np.searchsorted(slope, -flat))
-    first = min(first, len(order) - 1)
-    low = high = float(points[order[first]])
-    if abs(slope[first]) <= flat and first + 1 < len(order):
-        high = float(points[order[first + 1]])
-    return low, high

@@ -19,7 +19,8 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.rows import Array, SharedRows
-from marginfold.solvers.svm import SVMBatch, SVMSolution, certify
+from marginfold.solvers.certificate import certify
+from marginfold.solvers.svm import SVMBatch, SVMSolution
 
 LARGE_RANK = 100
 """Dimensions from which a working set may pay."""
