@@ -6,6 +6,7 @@ import ast
 import inspect
 import warnings
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from marginfold.errors import CancelledError, SolverError
 from marginfold.progress import watch
 from marginfold.solvers import InteriorPoint, iterations
 
-kernels = pytest.importorskip("marginfold.solvers.compiled", exc_type=ImportError)
+pytest.importorskip("numba")
+kernels = import_module("marginfold.solvers.compiled")
 
 COMPILED, NUMPY = InteriorPoint(tol=TOL, compiled=True), InteriorPoint(tol=TOL, compiled=False)
 

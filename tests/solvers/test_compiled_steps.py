@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from solvers.random_problems import random_batch
 from marginfold.rows import SharedRows
 from marginfold.solvers import SVMBatch, newton
 
-compiled = pytest.importorskip("marginfold.solvers.compiled", exc_type=ImportError)
+pytest.importorskip("numba")
+compiled = import_module("marginfold.solvers.compiled")
 
 LEAST_ENTRIES = 1e-6
 """Relative error of multipliers that are nearly zero, after a few steps."""
