@@ -80,7 +80,7 @@ FITTABLE = [*ESTIMATORS, "ExactKernel", "Linear", "LowRankKernel", "SubspaceSear
 NEEDED = {"SubspaceSearchCV": {"estimator": marginfold.LSVA(), "cv": 2}}
 """Parameters without which an estimator cannot be made, or fitted to the rows below."""
 FROM_SCIKIT_LEARN = {"n_features_in_", "feature_names_in_"}
-OPTIONAL = ["dask", "matplotlib", "pandas", "polars"]
+OPTIONAL = ["dask", "matplotlib", "numba", "pandas", "polars"]
 
 X = np.random.default_rng(0).standard_normal((12, 3))
 y = np.repeat([0, 1, 2], 4)

@@ -22,13 +22,22 @@ OPTIONS = {
 def compiled_module(name: str) -> Any:
     """Return a module of compiled functions, or None if numba is missing or cannot work here.
 
+    The first call compiles them (``first_call`` of the module), once for an installation.
+
     Examples
     --------
     >>> from marginfold.compiling import compiled_module
-    >>> compiled_module("marginfold.no_such_module") is None
-    True
+    >>> solver = compiled_module("marginfold.solvers.compiled")
+    >>> solver is None or solver.__name__
+    'marginfold.solvers.compiled'
     """
     try:
-        return import_module(name)
-    except (ImportError, RuntimeError):  # RuntimeError: nowhere to keep what was compiled
+        import_module("numba")
+    except ImportError:  # missing, or of a version that does not fit
         return None
+    try:
+        module = import_module(name)
+        module.first_call()
+    except (RuntimeError, OSError):  # nowhere to keep what was compiled
+        return None
+    return module

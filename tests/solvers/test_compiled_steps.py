@@ -17,6 +17,8 @@ from marginfold.solvers import SVMBatch, newton
 pytest.importorskip("numba")
 compiled = import_module("marginfold.solvers.compiled")
 
+RULES = newton.Rules()
+
 LEAST_ENTRIES = 1e-6
 """Relative error of multipliers that are nearly zero, after a few steps."""
 
@@ -46,12 +48,12 @@ class CompiledSteps:
             self._u[:-1] = self._basis.T @ self.weights[:-1] / np.sqrt(unit)
             self._u[-1] = self.weights[-1]
         known = self.weights is not None
-        self.P, self.Q, self.t = compiled.start(*self._problem, self._u, known, self.mu)
+        self.P, self.Q, self.t = compiled.start(*self._problem, self._u, known, self.mu, RULES)
         self._tally = np.array([0.0, np.inf, 0.0])
 
     def step(self):
         state = (self._u, self.P, self.Q, self.t)
-        compiled.iterate(*self._problem, *state, self._tally, -1.0, 1)
+        compiled.iterate(*self._problem, *state, self._tally, -1.0, 1, RULES)
 
     @property
     def u(self):

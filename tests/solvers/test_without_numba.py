@@ -32,8 +32,7 @@ class Refusal:
 
 def forget():
     """Ask anew whether there is a compiled iteration."""
-    for function in (iterations.compiled_iteration, compiling.compiled_module):
-        getattr(function, "cache_clear", lambda: None)()
+    compiling.compiled_module.cache_clear()
 
 
 @pytest.fixture
@@ -53,12 +52,26 @@ def missing(forgotten, monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
 
 
-@pytest.fixture(params=[RuntimeError, ImportError])
+REFUSALS = {
+    "numba does not fit": ("numba", ImportError("Numba needs NumPy 2.3 or less")),
+    "nowhere to keep it": (NAME, RuntimeError("cannot cache function 'start': no locator")),
+    "the disk is full": (NAME, OSError(28, "No space left on device")),
+}
+
+
+@pytest.fixture(params=REFUSALS)
 def refusing(request, forgotten, monkeypatch):
     """An environment whose numba cannot keep what it compiles, or does not fit NumPy."""
     pytest.importorskip("numba")
-    refusal = Refusal(request.param("cannot cache function 'start': no locator available"))
-    monkeypatch.setattr(sys, "meta_path", [refusal, *sys.meta_path])
+    refused, error = REFUSALS[request.param]
+    original = compiling.import_module
+
+    def importing(name):
+        if name == refused:
+            raise error
+        return original(name)
+
+    monkeypatch.setattr(compiling, "import_module", importing)
 
 
 def check_answers(solver):

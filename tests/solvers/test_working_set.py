@@ -228,7 +228,6 @@ def test_rows_without_cost_do_not_take_part(compiled, asked):
     assert solution.intercept == pytest.approx(expected.intercept, abs=1e-6)
 
 
-@pytest.mark.xfail(reason="rows without cost join, and their problem has no central path")
 @COMPILED
 def test_rows_without_cost_never_join_the_working_set(compiled, asked):
     problem = _with_idle_rows(separable(gap=2.0, seed=10))

@@ -13,18 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from marginfold.compiling import OPTIONS
 from marginfold.rows import Array
-from marginfold.solvers.newton import (
-    DIAGONAL_SHIFT,
-    NEARLY,
-    PATIENCE,
-    PROGRESS,
-    REFINED,
-    REFINEMENTS,
-    REFRESH_EVERY,
-    SIGMA_RANGE,
-    STEP_TO_BOUNDARY,
-)
+from marginfold.solvers.newton import Rules
 
 CHUNK = 256
 """Rows whose weighted features are multiplied at a time: they stay in the cache."""
@@ -35,23 +26,29 @@ TILE = 3
 ACCURATE = 1e-13
 """Relative residual of a solve that needs no refinement."""
 
-LEAST_CENTRING, MOST_CENTRING = SIGMA_RANGE
-
 TINY = float(np.finfo(np.float64).tiny)
 
-kernel = njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+kernel = njit(**OPTIONS)
+
+
+def first_call() -> None:
+    """Compile what is called from outside, or load what was compiled before."""
+    problem = np.array([[-1.0, 1.0], [1.0, 1.0]]), np.array([-1.0, 1.0]), np.ones(2)
+    u, tally = np.empty(2), np.array([0.0, np.inf, 0.0])
+    P, Q, t = start(*problem, u, False, 1.0, Rules())
+    iterate(*problem, u, P, Q, t, tally, 0.0, 1, Rules())
 
 
 @kernel
 def start(
-    columns: Array, y: Array, c: Array, u: Array, known: bool, mu: float
+    columns: Array, y: Array, c: Array, u: Array, known: bool, mu: float, rules: Rules
 ) -> tuple[Array, Array, Array]:
     """Lift weights to the central path; unless they are known, they become the ridge regression."""
     n = len(y)
     P, Q, t = np.empty((2, n)), np.empty((2, n)), np.empty(n)
     if not known:
         K, _, right = _normal(columns, y, c, np.zeros(n), np.full(n, -1.0))
-        unit, _ = _factorise(K)
+        unit, _ = _factorise(K, rules.diagonal_shift)
         _substitute(K, unit, right)
         for j in range(len(u)):
             u[j] = right[j]
@@ -80,6 +77,7 @@ def iterate(
     tally: Array,
     ready: float,
     pause: int,
+    rules: Rules,
 ) -> bool:
     """Iterate in place until the point deserves a look (True), at most ``pause`` times.
 
@@ -92,19 +90,19 @@ def iterate(
         K, pull, predictor = _normal(columns, y, d, P[0], t)
         gap = _gap(c, u, P[0], t, pull)
         if step > 0 or tally[0] == 0:
-            better = gap < PROGRESS * tally[1] or tally[1] > NEARLY
-            tally[2] = 0.0 if better and tally[2] <= PATIENCE else tally[2] + 1.0
+            better = gap < rules.progress * tally[1] or tally[1] > rules.nearly
+            tally[2] = 0.0 if better and tally[2] <= rules.patience else tally[2] + 1.0
             if gap < tally[1]:
                 tally[1] = gap
             if gap <= ready or tally[2] > 0:
                 return True
         if step == pause:
             break
-        refinements = REFINEMENTS if gap < REFINED else 0
-        if not _advance(columns, y, u, P, Q, t, d, K, pull, predictor, refinements):
-            tally[2] = PATIENCE + 1
+        refine = gap < rules.refined
+        if not _advance(columns, y, u, P, Q, t, d, K, pull, predictor, refine, rules):
+            tally[2] = rules.patience + 1
         tally[0] += 1
-        if tally[0] % REFRESH_EVERY == 0:
+        if tally[0] % rules.refresh_every == 0:
             _margins(columns, y, u, t)
     return False
 
@@ -135,11 +133,12 @@ def _advance(
     K: Array,
     pull: Array,
     predictor: Array,
-    refinements: int,
+    refine: bool,
+    rules: Rules,
 ) -> bool:
     """Take one predictor-corrector step in place; return whether the problem could move at all."""
     r, n = len(u), len(y)
-    unit, regular = _factorise(K)
+    unit, regular = _factorise(K, rules.diagonal_shift)
     if not regular:
         return False
     right = predictor
@@ -162,7 +161,8 @@ def _advance(
     affine = 1.0 / largest
     mu = comp / (2.0 * n)
     mu_affine = (comp * (1.0 - affine) - affine * affine * product) / (2.0 * n)
-    centring = min(max((mu_affine / mu) ** 3, LEAST_CENTRING), MOST_CENTRING) * mu
+    sigma = min(max((mu_affine / mu) ** 3, rules.least_centring), rules.most_centring)
+    centring = sigma * mu
 
     for i in range(n):  # what the corrector adds to the affine right-hand side
         dv[i] += centring / P[0, i]
@@ -171,7 +171,7 @@ def _advance(
     more = _sums(columns, da)
     for j in range(r):
         right[j] += more[j]
-    du = _solve(columns, y, d, K, unit, right, refinements)
+    du = _solve(columns, y, d, K, unit, right, rules.refinements if refine else 0)
     _scores(columns, y, du, dt)
     blocked = TINY
     for i in range(n):
@@ -181,7 +181,7 @@ def _advance(
         dv[i] += -v - v / a * change
         dxi[i] += -xi + xi / s * change
         blocked = max(blocked, max(max(-change / a, change / s), max(-dv[i] / v, -dxi[i] / xi)))
-    length = min(1.0, STEP_TO_BOUNDARY / blocked)
+    length = min(1.0, rules.step_to_boundary / blocked)
     size = 0.0
     for j in range(r):
         size += abs(du[j])
@@ -329,7 +329,7 @@ def _solve(
 
 
 @kernel
-def _factorise(K: Array) -> tuple[Array, bool]:
+def _factorise(K: Array, shift: float) -> tuple[Array, bool]:
     """Scale K to a unit diagonal and replace it by its Cholesky factor, shifted if need be."""
     r = len(K)
     unit = np.empty(r)
@@ -340,7 +340,7 @@ def _factorise(K: Array) -> tuple[Array, bool]:
             K[i, j] *= unit[i] * unit[j]
     if _cholesky(K, 0.0):
         return unit, True
-    return unit, _cholesky(K, DIAGONAL_SHIFT)
+    return unit, _cholesky(K, shift)
 
 
 @kernel

@@ -100,7 +100,7 @@ def _repair(
     y, c = batch.signs[b], batch.costs[b]
     for left in reversed(range(rounds)):
         free = ~(lower | upper)
-        if is_too_large(batch, np.count_nonzero(free)):
+        if is_too_large(batch, int(np.count_nonzero(free))):
             return best
         s, intercept, dual = _solve_face(batch, b, free, upper)
         if not np.isfinite(s).all():

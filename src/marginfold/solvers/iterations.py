@@ -8,12 +8,11 @@ NumPy all of them side by side, so that one call serves the whole batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from marginfold.compiling import compiled_module
 from marginfold.errors import SolverError
 from marginfold.extras import require
 from marginfold.parameters import Choice, Either, Flag
@@ -28,6 +27,7 @@ from marginfold.solvers.newton import (
     REFINED,
     REFRESH_EVERY,
     Problems,
+    Rules,
     advance,
     gaps,
     linearise,
@@ -58,13 +58,9 @@ COMPILED = Either(Flag(), Choice("auto"))
 """What a solver may be told about compiling."""
 
 
-@cache
 def compiled_iteration() -> Any:
     """Return the module of compiled functions, or None if numba is missing or cannot work here."""
-    try:
-        return import_module("marginfold.solvers.compiled")
-    except (ImportError, RuntimeError):  # RuntimeError: nowhere to keep what was compiled
-        return None
+    return compiled_module("marginfold.solvers.compiled")
 
 
 def require_compiled(wanted: bool | str) -> None:
@@ -117,7 +113,7 @@ class Iterations:
         self, batch: SVMBatch, problems: Problems, b: int, mu: float, weights: Array | None
     ) -> SVMSolution:
         """Iterate on one problem."""
-        compiled = compiled_iteration()
+        compiled, rules = compiled_iteration(), Rules()
         scale, costs = problems.scale[b], problems.costs[b]
         basis = _allowed(batch.deflated[b])
         columns = _columns(batch.rows.features, scale[:-1], basis)
@@ -125,8 +121,12 @@ class Iterations:
         if weights is not None:
             u[:-1] = weights[b, :-1] if basis is None else weights[b, :-1] @ basis
             u[-1] = weights[b, -1]
-        problem = (columns, problems.signs[b], costs)
-        P, Q, t = compiled.start(*problem, u, weights is not None, mu)
+        problem = (
+            columns,
+            np.ascontiguousarray(problems.signs[b], dtype=np.float64),
+            np.ascontiguousarray(costs),
+        )
+        P, Q, t = compiled.start(*problem, u, weights is not None, mu, rules)
         tally = np.array([0.0, np.inf, 0.0])
         best: SVMSolution | None = None
         is_long, ready = columns.size > LONG_WORK, self._ready(batch)
@@ -135,7 +135,7 @@ class Iterations:
             if is_long:
                 report("iterations", n_iter)
             pause = min(1 if is_long else self.max_iter, self.max_iter - n_iter)
-            looks = compiled.iterate(*problem, u, P, Q, t, tally, ready, pause)
+            looks = compiled.iterate(*problem, u, P, Q, t, tally, ready, pause, rules)
             n_iter = int(tally[0])
             done = tally[2] > PATIENCE or n_iter >= self.max_iter
             if not (looks or done):

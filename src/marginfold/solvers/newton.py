@@ -9,6 +9,7 @@ one problem at a time, where numba is installed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -44,6 +45,21 @@ PATIENCE = 4
 """Iterations without progress after which a problem is certified as it stands."""
 
 TINY = float(np.finfo(np.float64).tiny)
+
+
+class Rules(NamedTuple):
+    """The constants above, for functions that were compiled before one of them changed."""
+
+    step_to_boundary: float = STEP_TO_BOUNDARY
+    least_centring: float = SIGMA_RANGE[0]
+    most_centring: float = SIGMA_RANGE[1]
+    diagonal_shift: float = DIAGONAL_SHIFT
+    refinements: int = REFINEMENTS
+    refined: float = REFINED
+    refresh_every: int = REFRESH_EVERY
+    progress: float = PROGRESS
+    nearly: float = NEARLY
+    patience: int = PATIENCE
 
 
 @dataclass(frozen=True)

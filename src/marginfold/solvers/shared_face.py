@@ -13,7 +13,7 @@ import numpy as np
 
 from marginfold.rows import Array
 from marginfold.solvers.certificate import certify_all
-from marginfold.solvers.crossover import REFINEMENTS, face_of, is_too_large
+from marginfold.solvers.crossover import REFINEMENTS, VIOLATION, face_of, is_too_large
 from marginfold.solvers.svm import EXACT, PASSES, SVMBatch, SVMSolution
 
 
@@ -30,19 +30,30 @@ def solve_on_face(
         return []
     part = batch.take(problems)
     try:
-        s, duals = _solve_faces(part, free, upper)
+        s, intercepts, duals = _solve_faces(part, free, upper)
     except np.linalg.LinAlgError:
         return []
-    found = []
-    for solution in certify_all(part, s, duals, n_iter=0, tol=tol):
-        if not solution.gap <= EXACT:
-            break
-        found.append(solution)
-    return found
+    excess = part.signs * ((s * part.scale) @ part.rows.features.T + intercepts) - 1.0
+    wrong = (lower & (excess < -VIOLATION)) | (upper & (excess > VIOLATION))
+    wrong |= (duals < 0.0) | (duals > part.costs)
+    good = _leading(~wrong.any(axis=1))
+    if not good:
+        return []
+    part = batch.take(problems[:good])
+    found = certify_all(part, s[:good], duals[:good], n_iter=0, tol=tol)
+    return found[: _leading(np.array([solution.gap <= EXACT for solution in found]))]
 
 
-def _solve_faces(batch: SVMBatch, free: Array, upper: Array) -> tuple[Array, Array]:
-    """Return directions (B, r) and multipliers (B, n) that satisfy the equations of the face."""
+def _leading(flags: Array) -> int:
+    """Return the number of true values before the first that is not."""
+    return len(flags) if flags.all() else int(flags.argmin())
+
+
+def _solve_faces(batch: SVMBatch, free: Array, upper: Array) -> tuple[Array, Array, Array]:
+    """Return directions, biases and multipliers that satisfy the equations of the face.
+
+    Shapes (B, r), (B, 1) and (B, n).
+    """
     y, c, m = batch.signs[0], batch.costs[0], len(free)
     X = batch.rows.features[free] * batch.scale[:, None]
     N = batch.deflated
@@ -54,6 +65,7 @@ def _solve_faces(batch: SVMBatch, free: Array, upper: Array) -> tuple[Array, Arr
     total, values = pushed.sum(), y[free]
     s = batch.project_all(batch.scale * (pushed @ batch.rows.features)) - centres * total
     sizes = (X * X).sum(axis=(1, 2))[:, None] / m  # beta is in units of 1 / size
+    sizes[sizes == 0] = 1.0  # a single row
     systems = np.ones((len(batch), m + 1, m + 1))
     systems[:, :m, :m] = (X @ X.mT) / sizes[:, :, None]
     systems[:, m, m] = 0.0
@@ -70,4 +82,5 @@ def _solve_faces(batch: SVMBatch, free: Array, upper: Array) -> tuple[Array, Arr
         s += (change[:, None] @ X)[:, 0]
     duals = np.where(upper, c, np.zeros((len(batch), 1)))
     duals[:, free] = values * beta
-    return batch.project_all(s), duals
+    s = batch.project_all(s)
+    return s, intercepts - (centres * s).sum(axis=1, keepdims=True), duals

@@ -94,6 +94,7 @@ def solve_on_working_set(
             scores = batch.rows.features @ (batch.scale[b] * coef)
             excess = y * (scores + solution.intercept) - 1.0
             excess[working] = 0.0
+            excess[batch.costs[b] <= 0] = 0.0
             inside = np.flatnonzero(excess < -VIOLATION)
         if not len(inside) and rough:
             rough = False
