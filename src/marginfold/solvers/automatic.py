@@ -51,7 +51,7 @@ FIRST_TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Automatic:
-    """Solve support vector problems by the interior point method, or by libsvm where it is quicker.
+    """Solve support vector problems by the interior point method, or by what is quicker.
 
     Parameters
     ----------

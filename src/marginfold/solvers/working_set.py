@@ -69,11 +69,11 @@ def solve_on_working_set(
     b : int
         The problem of the batch.
     solve : callable
-        Solver of the problem on some rows.
+        Solver of the problem on some rows, to a given gap.
     tol : float
         Relative duality gap to reach.
     first : array of row numbers, optional
-        The rows to begin with, of both sides; by default evenly spaced ones.
+        The rows to begin with, of both sides, roughly at first; by default evenly spaced ones.
     """
     y, n = batch.signs[b], len(batch.signs[b])
     if first is not None:
@@ -96,17 +96,15 @@ def solve_on_working_set(
             excess[working] = 0.0
             excess[batch.costs[b] <= 0] = 0.0
             inside = np.flatnonzero(excess < -VIOLATION)
-        if not len(inside) and rough:
-            rough = False
-            continue
-        rough = False
-        if not len(inside):
+        if len(inside):
+            worst = inside[np.argsort(excess[inside])[: len(working)]]
+            working = np.union1d(working, worst)
+        elif not rough:
             dual = np.zeros(n)
             dual[working] = solution.dual
             return certify(batch, b, coef, dual, n_iter=n_iter, tol=tol)
-        worst = inside[np.argsort(excess[inside])[: len(working)]]
-        working = np.union1d(working, worst)
-        if len(working) > LARGEST_SHARE * n:
+        rough = False
+        if LARGEST_SHARE * n < len(working) < n:
             if n >= batch.scale.shape[1]:
                 return None
             working = np.arange(n)
