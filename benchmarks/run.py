@@ -33,7 +33,7 @@ from marginfold import LSVA
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- results begin -->", "<!-- results end -->"
 HEAD = "| work | marginfold | instead | ratio | needed |\n|---|---|---|---|---|\n"
-PACKAGES = ("numpy", "scipy", "scikit-learn", "dask", "faiss-cpu", "umap-learn")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "dask", "faiss-cpu", "umap-learn")
 PACKAGES += ("scikit-learn-intelex", "thundersvm-cpu")
 
 
