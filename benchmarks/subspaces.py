@@ -141,10 +141,16 @@ def _seconds_within_limit(model: Any, split: Split) -> tuple[float, bool]:
     """Return the CPU seconds of one fit in a process of its own, and whether it ended by itself."""
     child = os.fork()
     if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (NCA_LIMIT, NCA_LIMIT))
-        model.fit(split.X, split.y)
-        os._exit(0)
+        code = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (NCA_LIMIT, NCA_LIMIT))
+            model.fit(split.X, split.y)
+            code = 0
+        finally:
+            os._exit(code)
     _, status, usage = os.wait4(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        raise SystemExit(f"{model} failed.")
     return usage.ru_utime + usage.ru_stime, os.WIFEXITED(status)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pickle import UnpicklingError
 from typing import Any
 
 OPTIONS = {
@@ -39,5 +40,7 @@ def compiled_module(name: str) -> Any:
         module = import_module(name)
         module.first_call()
     except (RuntimeError, OSError):  # nowhere to keep what was compiled
+        return None
+    except (EOFError, UnpicklingError):  # what was kept is damaged
         return None
     return module

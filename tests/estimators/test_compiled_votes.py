@@ -142,6 +142,7 @@ def test_one_class_has_no_rival():
 def test_few_distances_do_not_wait_for_the_module(monkeypatch, n_test, n_neighbors, loads):
     asked = []
     monkeypatch.setattr(nested_neighbors, "compiled_module", asked.append)
+    monkeypatch.setattr(nested_neighbors, "COMPILED_ENTRIES", 4000)
     nested_votes(*draw(n_test=n_test), n_neighbors)
     assert asked == [NAME] * loads
 

@@ -153,9 +153,26 @@ def test_a_path_over_graph_weights_is_made_of_single_fits(weights, compiled):
         assert_allclose(fitted.intercepts_, single.intercepts_, atol=1e-5)
 
 
+def test_a_long_chain_reports_its_problems_and_can_be_cancelled(monkeypatch):
+    monkeypatch.setattr(chains, "LONG_WORK", 10)
+    seen = []
+
+    def cancel(event):
+        seen.append(event.done)
+        assert (event.stage, event.total) == ("problems", 8)
+        if event.done >= 4:
+            event.cancel()
+
+    with watch(cancel), pytest.raises(CancelledError, match="problems"):
+        solve(path(rows_of(), graph_weights(4, 8)), InteriorPoint(compiled="auto"))
+    assert seen == sorted(seen)
+    assert seen[0] == 0
+
+
 @COMPILED
 def test_a_long_chain_can_be_cancelled(compiled, monkeypatch):
     monkeypatch.setattr(iterations, "LONG_WORK", 10)
+    monkeypatch.setattr(iterations, "LONG_PAUSE", 10)
     seen = []
 
     def cancel(event):

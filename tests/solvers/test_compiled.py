@@ -318,6 +318,7 @@ def test_long_work_reports_its_iterations_and_stays_the_same(solver, monkeypatch
         solver.solve_batch(batch)
     assert not seen
     monkeypatch.setattr(iterations, "LONG_WORK", 10)
+    monkeypatch.setattr(iterations, "LONG_PAUSE", 10)
     with watch(seen.append):
         (told,) = solver.solve_batch(batch)
     assert {event.stage for event in seen} == {"iterations"}
@@ -335,6 +336,7 @@ def test_long_work_reports_its_iterations_and_stays_the_same(solver, monkeypatch
 @pytest.mark.parametrize("after", [0, 1, 4])
 def test_long_work_can_be_cancelled(solver, after, monkeypatch):
     monkeypatch.setattr(iterations, "LONG_WORK", 10)
+    monkeypatch.setattr(iterations, "LONG_PAUSE", 10)
     seen = []
 
     def cancel(event):
@@ -347,9 +349,24 @@ def test_long_work_can_be_cancelled(solver, after, monkeypatch):
     assert max(seen) == after
 
 
+def test_many_problems_report_and_can_be_cancelled(monkeypatch):
+    monkeypatch.setattr(iterations, "LONG_WORK", 3000)
+    seen = []
+
+    def cancel(event):
+        seen.append((event.stage, event.done, event.total))
+        if event.done == 2:
+            event.cancel()
+
+    with watch(cancel), pytest.raises(CancelledError, match="problems"):
+        COMPILED.solve_batch(random_batch(n_problems=5))
+    assert seen == [("problems", b, 5) for b in range(3)]
+
+
 @pytest.mark.parametrize("max_iter", [0, 1, 3])
 def test_reporting_does_not_change_the_number_of_iterations(max_iter, monkeypatch):
     monkeypatch.setattr(iterations, "LONG_WORK", 10)
+    monkeypatch.setattr(iterations, "LONG_PAUSE", 10)
     batch = random_batch(n_problems=1)
     solver = InteriorPoint(tol=1e-12, max_iter=max_iter, compiled=True)
     (solution,) = solver.solve_batch(batch)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from solvers.random_problems import Problem, judge, random_problem
 
-from marginfold.solvers import InteriorPoint, LibSVM
+from marginfold.solvers import Automatic, InteriorPoint, LibSVM
 from marginfold.solvers.certificate import certify_all, intercept_intervals
 from marginfold.solvers.svm import single
 
@@ -189,6 +189,13 @@ def test_interval_of_the_bias_against_all_break_points(seed):
     low, high = intercept_intervals(*rows)
     assert (low == best[0]).all()
     assert (high == best[-1]).all()
+
+
+def test_rows_without_cost_do_not_move_the_bias():
+    X, y = np.array([[-1.0], [1.0], [-1.0], [1.0], [300.0]]), np.array([-1.0, 1.0, -1.0, 1.0, 1.0])
+    c = np.array([1e-3, 1e-3, 1e-3, 1e-3, 0.0])
+    for solver in (Automatic(), InteriorPoint(), LibSVM()):
+        assert solver.solve(X, y, c).intercept == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -22,7 +22,7 @@ CHUNK_ENTRIES = 200_000
 ROUNDING = 1e-11
 """Differences of half squared distances below this share of the squared norms may be rounding."""
 
-COMPILED_ENTRIES = 4_000
+COMPILED_ENTRIES = 50_000
 """Distances above which a single neighbor is worth the compiled module, which must be loaded."""
 
 

@@ -169,9 +169,10 @@ def intercept_intervals(f: Array, y: Array, c: Array) -> tuple[Array, Array]:
     """Return the intervals of biases that minimise the hinge loss of the scores ``f + b``.
 
     The slope in b is ``-sum_{y>0} c + sum_{y_i - f_i <= b} c_i``: a weighted quantile of the break
-    points.  With a zero slope between two of them the optimum is an interval.  Shapes (B, n).
+    points.  With a zero slope between two of them the optimum is an interval.  Rows without cost
+    do not count.  Shapes (B, n).
     """
-    points = y - f
+    points = np.where(c > 0, y - f, np.inf)
     order = np.argsort(points, axis=1)
     points = _ordered(points, order)
     slopes = np.cumsum(_ordered(c, order), axis=1)
@@ -183,7 +184,7 @@ def intercept_intervals(f: Array, y: Array, c: Array) -> tuple[Array, Array]:
     if not is_flat.any():
         return low, low
     following = points[each, np.minimum(first + 1, f.shape[1] - 1)]
-    return low, np.where(is_flat, following, low)
+    return low, np.where(is_flat & np.isfinite(following), following, low)
 
 
 def _ordered(values: Array, order: Array) -> Array:

@@ -15,8 +15,10 @@ from typing import Protocol
 import numpy as np
 
 from marginfold.blocks import LocalBlocks
+from marginfold.progress import report
 from marginfold.rows import Array
 from marginfold.solvers.crossover import from_face
+from marginfold.solvers.iterations import LONG_WORK
 from marginfold.solvers.shared_face import solve_on_face
 from marginfold.solvers.sifting import LOCAL_BLOCK, Solve, dual_of, sift
 from marginfold.solvers.sifting_passes import BlockProblem
@@ -183,8 +185,11 @@ class _Chain:
         found: dict[int, SVMSolution] = {}
         left, ahead, misses = list(self.indices), 1, 0
         before: int | None = None  # the last problem that has multipliers to begin with
+        is_long = self.batch.rows.table.size * len(left) > LONG_WORK
         while left:
             b, near = left[0], None
+            if is_long:
+                report("problems", len(self.indices) - len(left), len(self.indices))
             if before is not None:
                 near = None if misses == 0 else self._near(found[before], before, b)
                 if misses < MISSES and (near is None or near.mu < FACE_MU):

@@ -41,6 +41,9 @@ COMPILED_COLUMNS = 100
 LONG_WORK = 2_000_000
 """Numbers in the rows of a batch from which its iterations are reported and can be cancelled."""
 
+LONG_PAUSE = 10_000_000
+"""Numbers that compiled iterations may pass over before they report: a pause costs a pass."""
+
 IDENTIFIED = 1e-8
 """Gap at which the face of the solution is usually known; a step more costs less than a guess."""
 
@@ -97,8 +100,19 @@ class Iterations:
         if weights is not None:
             weights = problems.in_units(weights)
         if self.compiled and batch.scale.shape[1] <= COMPILED_COLUMNS:
-            return [self._one(batch, problems, b, mu, weights) for b in range(len(batch))]
+            return self._in_turn(batch, problems, mu, weights)
         return self._side_by_side(batch, problems, mu, weights)
+
+    def _in_turn(
+        self, batch: SVMBatch, problems: Problems, mu: float, weights: Array | None
+    ) -> list[SVMSolution]:
+        """Iterate on one problem after the other."""
+        solutions = []
+        for b in range(len(batch)):
+            if 1 < len(batch) and batch.rows.table.size * len(batch) > LONG_WORK:
+                report("problems", b, len(batch))
+            solutions.append(self._one(batch, problems, b, mu, weights))
+        return solutions
 
     def _wants_face(self, batch: SVMBatch) -> bool:
         return self.tol <= (ROUGH if batch.rows.table.size <= MUCH_WORK else STRICT)
@@ -126,15 +140,16 @@ class Iterations:
             np.ascontiguousarray(problems.signs[b], dtype=np.float64),
             np.ascontiguousarray(costs),
         )
-        P, Q, t = compiled.start(*problem, u, weights is not None, mu, rules)
+        P, Q, t = compiled.start(*problem, u, weights is not None, float(mu), rules)
         tally = np.array([0.0, np.inf, 0.0])
         best: SVMSolution | None = None
-        is_long, ready = columns.size > LONG_WORK, self._ready(batch)
+        is_long, ready = columns.size > LONG_WORK, float(self._ready(batch))
+        most = max(1, LONG_PAUSE // columns.size) if is_long else int(self.max_iter)
         while True:
             n_iter = int(tally[0])
             if is_long:
                 report("iterations", n_iter)
-            pause = min(1 if is_long else self.max_iter, self.max_iter - n_iter)
+            pause = min(most, int(self.max_iter) - n_iter)
             looks = compiled.iterate(*problem, u, P, Q, t, tally, ready, pause, rules)
             n_iter = int(tally[0])
             done = tally[2] > PATIENCE or n_iter >= self.max_iter
