@@ -58,6 +58,21 @@ def test_a_chain_needs_fewer_iterations_than_its_problems_alone(monkeypatch):
     assert sum(s.n_iter for s in in_turn) < 0.8 * sum(s.n_iter for s in single)
 
 
+@COMPILED
+@pytest.mark.parametrize("cost", [1.0, 100.0])
+def test_company_does_not_change_a_bit(compiled, cost):
+    """Later components magnify every difference: only equal bits give equal searches."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((150, 6))
+    y = np.where(X[:, 0] + rng.standard_normal(150) > 0, "a", "b")
+    weights = np.logspace(-2, 2, 12)
+    solver = InteriorPoint(compiled=compiled)
+    model = LSVA(n_components=5, C=cost, solver=solver)
+    for weight, fitted in zip(weights, model.fit_path(X, y, weights), strict=True):
+        alone = LSVA(n_components=5, C=cost, graph_weight=weight, solver=solver).fit(X, y)
+        assert (fitted.components_ == alone.components_).all()
+
+
 def _with_neighbor(scales, odd):
     """Put a metric that has nothing in common with the others between them."""
     return [*scales[:2], odd, *scales[2:4], odd, *scales[4:]]

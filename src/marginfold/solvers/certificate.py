@@ -43,15 +43,14 @@ def certify_all(
     if worse.any():  # a = 0 is feasible and better
         for part in (duals, pulls, bounds):
             part[worse] = 0.0
-    found = _evaluate(batch, coefs, duals)
-    doubtful = ~(found.objectives - bounds <= EXACT * found.objectives)
-    doubtful |= ~np.isfinite(found.objectives)
+    found = _evaluate(batch, coefs, duals, bounds)
+    doubtful = _is_doubtful(found.objectives, bounds)
     if doubtful.any():
-        other = _evaluate(batch, pulls, duals)
+        other = _evaluate(batch, pulls, duals, bounds)
         found = found.replaced(doubtful & (other.objectives < found.objectives), other)
         useless = doubtful & ~(found.objectives <= 2.0 * batch.smaller_sides)
         if useless.any():  # s = 0 is better
-            found = found.replaced(useless, _evaluate(batch, np.zeros_like(coefs), duals))
+            found = found.replaced(useless, _evaluate(batch, np.zeros_like(coefs), duals, bounds))
     gaps = np.maximum(found.objectives - bounds, 0.0) / np.maximum(found.objectives, TINY)
     return [
         SVMSolution(
@@ -66,6 +65,11 @@ def certify_all(
         )
         for b in range(len(batch))
     ]
+
+
+def _is_doubtful(objectives: Array, bounds: Array) -> Array:
+    """Return whether an objective is not as good as exact."""
+    return np.asarray(~(objectives - bounds <= EXACT * objectives) | ~np.isfinite(objectives))
 
 
 def _feasible(batch: SVMBatch, duals: Array) -> Array:
@@ -121,8 +125,8 @@ class _Values(NamedTuple):
         )
 
 
-def _evaluate(batch: SVMBatch, coefs: Array, duals: Array) -> _Values:
-    """Return directions with their best bias, or slightly stretched ones.
+def _evaluate(batch: SVMBatch, coefs: Array, duals: Array, bounds: Array) -> _Values:
+    """Return directions with their best bias, or slightly stretched ones where that is not exact.
 
     A row on the margin that rounding puts inside it costs ``c * eps``: for huge costs more than
     the certificate allows.  The bound counts this; stretching (s, b) by as much as rounding can
@@ -155,10 +159,13 @@ def _evaluate(batch: SVMBatch, coefs: Array, duals: Array) -> _Values:
     summands += np.abs(intercepts) + 2.0 * (lengths @ np.abs(batch.rows.centre))
     rounding = ROUNDING * (1.0 + summands)
     objectives = objectives + rounding * np.where(near, c[:, rows], 0.0).sum(axis=1)
+    doubtful = _is_doubtful(objectives, bounds)
+    if not doubtful.any():
+        return _Values(objectives, coefs, intercepts)
     factors = 1.0 + 2.0 * (shortest + rounding)
     hinge = np.maximum(1.0 - factors[:, None] * margins, 0.0)
     stretched = factors**2 * sizes + _dots(c, hinge)
-    better = near.any(axis=1) & (stretched < objectives)
+    better = doubtful & near.any(axis=1) & (stretched < objectives)
     factors = np.where(better, factors, 1.0)
     return _Values(
         np.where(better, stretched, objectives), factors[:, None] * coefs, factors * intercepts

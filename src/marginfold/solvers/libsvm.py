@@ -23,6 +23,7 @@ from marginfold.parameters import Count, Flag, Number, check_parameters
 from marginfold.rows import Array
 from marginfold.solvers.certificate import certify
 from marginfold.solvers.crossover import crossover
+from marginfold.solvers.faces import face_of
 from marginfold.solvers.svm import (
     EXACT,
     SVMBatch,
@@ -31,9 +32,6 @@ from marginfold.solvers.svm import (
     single,
     uncentre,
 )
-
-BOUND = 1e-9
-"""Share of the cost within which a multiplier of libsvm is at its bound."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ class LibSVM:
         dual[svc.support_] = np.abs(svc.dual_coef_[0])
         coef = np.asarray(svc.coef_[0], dtype=np.float64)
         n_iter = int(np.max(svc.n_iter_))
-        lower, upper = dual <= BOUND * c, dual >= (1.0 - BOUND) * c
+        lower, upper = face_of(dual, c)
         exact = crossover(batch, b, lower, upper, dual, n_iter=n_iter, tol=self.tol)
         if exact is not None and exact.gap <= EXACT:
             return uncentre(batch, b, exact)

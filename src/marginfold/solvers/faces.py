@@ -1,0 +1,110 @@
+"""The equations of a face, for problems side by side.
+
+Once it is known which multipliers are 0, which are c (`upper`) and which are free, the solution
+follows from linear equations: ``y_i (x_i's + b) = 1`` on the free rows and ``y'a = 0``.  Each
+problem is treated as if it were alone: the result does not depend on its company in any bit, and
+whoever finds the face gets the same directions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from marginfold.rows import Array
+from marginfold.solvers.svm import PASSES, SVMBatch
+
+SPARE_ROWS = 60
+"""Free rows beyond twice the dimension, above which the face is not identified yet."""
+
+REGULAR = 1e-9
+"""Reciprocal condition number from which a face is regular."""
+
+FACE_RESOLUTION = 1e-12
+"""Relative size of the eigenvalues of a face that count as zero."""
+
+REFINEMENTS = 2
+"""Further solves that remove the cancellation in ``s = X'(y a)`` when multipliers are huge."""
+
+BOUND = 1e-9
+"""Share of the cost within which a multiplier is at its bound."""
+
+
+class Faces(NamedTuple):
+    """Points that satisfy the equations.
+
+    Attributes
+    ----------
+    s : array of shape (B, r)
+    intercepts : array of shape (B, 1)
+    duals : array of shape (B, n)
+    """
+
+    s: Array
+    intercepts: Array
+    duals: Array
+
+
+def face_of(dual: Array, costs: Array) -> tuple[Array, Array]:
+    """Return which multipliers are 0 and which are at their bounds."""
+    return dual <= BOUND * costs, dual >= (1.0 - BOUND) * costs
+
+
+def is_too_large(batch: SVMBatch, n_free: int) -> bool:
+    """Return whether so many rows are free that the face cannot be the right one."""
+    return n_free > 2 * batch.rows.n_columns + SPARE_ROWS
+
+
+def solve_faces(batch: SVMBatch, free: Array, upper: Array) -> Faces:
+    """Solve the equations of one face for all problems of a batch with the same labels and costs.
+
+    ``free`` are row numbers, ``upper`` is a mask.  Singular equations get the solution of least
+    norm.
+    """
+    y, c, m = batch.signs[0], batch.costs[0], len(free)
+    X = batch.rows.features[free] * batch.scale[:, None]
+    N = batch.deflated
+    for _ in range(PASSES if N.shape[2] else 0):
+        X -= (X @ N) @ N.mT
+    centres = X.sum(axis=1) / max(m, 1)
+    X -= centres[:, None]
+    pushed = np.where(upper, y * c, 0.0)
+    total, values = pushed.sum(), y[free]
+    s = batch.project_all(batch.scale * (pushed @ batch.rows.features)) - centres * total
+    sizes = (X * X).sum(axis=(1, 2))[:, None] / max(m, 1)  # beta is in units of 1 / size
+    sizes[sizes == 0] = 1.0
+    systems = np.ones((len(batch), m + 1, m + 1))
+    systems[:, :m, :m] = (X @ X.mT) / sizes[:, :, None]
+    systems[:, m, m] = 0.0
+    inverses = np.stack([_inverse(system) for system in systems])
+    beta, intercepts = np.zeros((len(batch), m)), np.zeros((len(batch), 1))
+    right = np.empty((len(batch), m + 1))
+    for _ in range(1 + REFINEMENTS):
+        right[:, :m] = values - (X @ s[..., None])[..., 0] - intercepts
+        right[:, m:] = (-total - beta.sum(axis=1, keepdims=True)) * sizes
+        change = (inverses @ right[..., None])[..., 0]
+        intercepts += change[:, m:]
+        change = change[:, :m] / sizes
+        beta += change
+        s += (change[:, None] @ X)[:, 0]
+    duals = np.where(upper, c, np.zeros((len(batch), 1)))
+    duals[:, free] = values * beta
+    s = batch.project_all(s)
+    return Faces(s, intercepts - (centres * s).sum(axis=1, keepdims=True), duals)
+
+
+def _inverse(system: Array) -> Array:
+    """Return the inverse of a symmetric matrix, of its regular part if it is singular."""
+    if not np.isfinite(system).all():
+        return np.full_like(system, np.nan)
+    try:
+        inverse = np.linalg.inv(system)
+    except np.linalg.LinAlgError:
+        inverse = None
+    if inverse is not None and np.abs(inverse).max() * np.abs(system).max() < 1.0 / REGULAR:
+        return np.asarray(inverse)
+    values, vectors = scipy.linalg.eigh(system, check_finite=False)
+    kept = np.abs(values) > FACE_RESOLUTION * np.abs(values).max()
+    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
