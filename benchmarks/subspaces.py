@@ -43,7 +43,7 @@ from marginfold import GESVC, LSVA, InteriorPoint, LowRankKernel, MarginMap
 
 SPLITS = 5
 
-NCA_LIMIT = 300
+NCA_LIMIT = 240
 """CPU seconds after which NCA is stopped."""
 
 NEEDED = {
