@@ -8,10 +8,12 @@ whoever finds the face gets the same directions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from marginfold.rows import Array
 from marginfold.solvers.svm import PASSES, SVMBatch
@@ -20,7 +22,7 @@ SPARE_ROWS = 60
 """Free rows beyond twice the dimension, above which the face is not identified yet."""
 
 REGULAR = 1e-9
-"""Reciprocal condition number from which a face is regular."""
+"""Relative size of the pivots of a face from which it is regular."""
 
 FACE_RESOLUTION = 1e-12
 """Relative size of the eigenvalues of a face that count as zero."""
@@ -78,13 +80,13 @@ def solve_faces(batch: SVMBatch, free: Array, upper: Array) -> Faces:
     systems = np.ones((len(batch), m + 1, m + 1))
     systems[:, :m, :m] = (X @ X.mT) / sizes[:, :, None]
     systems[:, m, m] = 0.0
-    inverses = np.stack([_inverse(system) for system in systems])
+    solvers = [_solver(system) for system in systems]
     beta, intercepts = np.zeros((len(batch), m)), np.zeros((len(batch), 1))
     right = np.empty((len(batch), m + 1))
     for _ in range(1 + REFINEMENTS):
         right[:, :m] = values - (X @ s[..., None])[..., 0] - intercepts
         right[:, m:] = (-total - beta.sum(axis=1, keepdims=True)) * sizes
-        change = (inverses @ right[..., None])[..., 0]
+        change = np.stack([solve(part) for solve, part in zip(solvers, right, strict=True)])
         intercepts += change[:, m:]
         change = change[:, :m] / sizes
         beta += change
@@ -95,16 +97,15 @@ def solve_faces(batch: SVMBatch, free: Array, upper: Array) -> Faces:
     return Faces(s, intercepts - (centres * s).sum(axis=1, keepdims=True), duals)
 
 
-def _inverse(system: Array) -> Array:
-    """Return the inverse of a symmetric matrix, of its regular part if it is singular."""
+def _solver(system: Array) -> Callable[[Array], Array]:
+    """Return a solver of symmetric equations, by their regular part if they are singular."""
+    factors, pivots, failed = lapack.dgetrf(system)
+    sizes = np.abs(factors.diagonal())
+    if not failed and sizes.min() > REGULAR * sizes.max():
+        return lambda right: np.asarray(lapack.dgetrs(factors, pivots, right)[0])
     if not np.isfinite(system).all():
-        return np.full_like(system, np.nan)
-    try:
-        inverse = np.linalg.inv(system)
-    except np.linalg.LinAlgError:
-        inverse = None
-    if inverse is not None and np.abs(inverse).max() * np.abs(system).max() < 1.0 / REGULAR:
-        return np.asarray(inverse)
+        return lambda right: np.full_like(right, np.nan)
     values, vectors = scipy.linalg.eigh(system, check_finite=False)
     kept = np.abs(values) > FACE_RESOLUTION * np.abs(values).max()
-    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
+    values, vectors = values[kept], vectors[:, kept]
+    return lambda right: np.asarray(vectors @ ((right @ vectors) / values))

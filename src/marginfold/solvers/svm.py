@@ -196,10 +196,7 @@ def _check_finite(batch: SVMBatch) -> None:
 
 def project(batch: SVMBatch, b: int, vector: Array) -> Array:
     """Return the part of a vector that is orthogonal to the deflated directions of problem b."""
-    N = batch.deflated[b]
-    for _ in range(PASSES if N.shape[1] else 0):
-        vector = vector - N @ (N.T @ vector)
-    return vector
+    return np.asarray(batch.only(b).project_all(vector[None])[0])
 
 
 def uncentre(batch: SVMBatch, b: int, solution: SVMSolution) -> SVMSolution:
