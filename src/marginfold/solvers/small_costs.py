@@ -13,27 +13,37 @@ from marginfold.rows import Array
 from marginfold.solvers.certificate import certify
 from marginfold.solvers.svm import EPS, SVMBatch, SVMSolution, uncentre
 
+MOST_ENTRIES = 1_000_000
+"""Multipliers of the problems that are looked at side by side: further arrays stay as small."""
+
 MARGIN = 2.0
 """Distance between the margins of the two sides."""
 
 
 def solve_small_costs(batch: SVMBatch, *, tol: float) -> dict[int, SVMSolution]:
     """Return the certified solutions of the problems of this kind."""
-    pushed = batch.signs * batch.costs
-    total = batch.costs.sum(axis=1)
-    balanced = np.abs(pushed.sum(axis=1)) <= pushed.shape[1] * EPS * total
-    index = np.flatnonzero(balanced)
-    if not len(index):
+    found: dict[int, SVMSolution] = {}
+    step = max(1, MOST_ENTRIES // batch.signs.shape[1])
+    for begin in range(0, len(batch), step):
+        problems = np.arange(begin, min(begin + step, len(batch)))
+        found |= _solve_some(batch, problems, tol)
+    return found
+
+
+def _solve_some(batch: SVMBatch, problems: Array, tol: float) -> dict[int, SVMSolution]:
+    y, c = batch.signs[problems], batch.costs[problems]
+    balanced = np.abs((y * c).sum(axis=1)) <= y.shape[1] * EPS * c.sum(axis=1)
+    if not balanced.any():
         return {}
-    part = batch if len(index) == len(batch) else batch.take(index)
-    s = part.project_all((pushed[index] @ part.rows.features) * part.scale)
+    part = batch.take(problems[balanced])
+    s = part.project_all(((part.signs * part.costs) @ part.rows.features) * part.scale)
     scores = (s * part.scale) @ part.rows.features.T
     found = {}
-    for b, f, coef in zip(index, scores, s, strict=True):
-        if _reach(f, batch.signs[b], batch.costs[b]) <= MARGIN:
-            solution = certify(batch, int(b), coef, batch.costs[b], n_iter=0, tol=tol)
+    for i, b in enumerate(problems[balanced]):
+        if _reach(scores[i], part.signs[i], part.costs[i]) <= MARGIN:
+            solution = certify(part, i, s[i], part.costs[i], n_iter=0, tol=tol)
             if solution.converged:
-                found[int(b)] = uncentre(batch, int(b), solution)
+                found[int(b)] = uncentre(part, i, solution)
     return found
 
 
