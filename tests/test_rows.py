@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info
 
 from marginfold import rows as rows_module
-from marginfold.rows import SharedRows, column_signs, gram, one_blas_thread, row_blocks
+from marginfold.rows import (
+    SharedRows,
+    by_columns,
+    column_signs,
+    gram,
+    one_blas_thread,
+    row_blocks,
+)
 
 rng = np.random.default_rng(0)
 Z = rng.standard_normal((300, 6)) + 2.0
@@ -25,6 +32,15 @@ def test_blocks_cover_all_rows_once(n, r):
 def test_blocks_are_of_the_target_size():
     sizes = {8 * 10 * (block.stop - block.start) for block in row_blocks(100_000, 10)}
     assert max(sizes) <= rows_module.BLOCK_BYTES
+
+
+@pytest.mark.parametrize("shape", [(45, 13), (300, 6), (3000, 70), (5, 0)])
+def test_a_column_of_a_product_does_not_depend_on_later_ones(shape):
+    A, B = rng.standard_normal(shape), rng.standard_normal((shape[1], 20))
+    all_columns = by_columns(A, B)
+    assert_allclose(all_columns, A @ B, atol=1e-12)
+    for k in range(21):
+        assert_array_equal(by_columns(A, B[:, :k]), all_columns[:, :k])
 
 
 def test_gram():

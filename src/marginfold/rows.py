@@ -28,6 +28,9 @@ PAIR_BYTES = 64 << 20
 MANY_COLUMNS = 200
 """Columns above which threads inside a matrix product pay."""
 
+COLUMNS = 8
+"""Columns that `by_columns` multiplies at a time."""
+
 TIE = 1e-9
 """Entries that differ by less, relatively, are of one size."""
 
@@ -58,6 +61,22 @@ def gram(Z: Array, weights: Array | None = None) -> Array:
         square = part.T @ part
         total = square if total is None else np.add(total, square, out=total)
     return np.zeros((Z.shape[1], Z.shape[1])) if total is None else total
+
+
+def by_columns(A: Array, B: Array) -> Array:
+    """Return ``A @ B``, each column to the last bit whatever columns follow it.
+
+    Rounding in a matrix product depends on its shape.  Rows on a margin have the same image, so it
+    would decide which of them is nearest: k components must give the first k of more components.
+    """
+    out = np.empty((len(A), B.shape[1]))
+    for first in range(0, B.shape[1], COLUMNS):
+        columns = slice(first, first + COLUMNS)
+        some = np.zeros((len(B), COLUMNS))
+        some[:, : B[:, columns].shape[1]] = B[:, columns]
+        for block in row_blocks(*A.shape):
+            out[block, columns] = (A[block] @ some)[:, : out[:, columns].shape[1]]
+    return out
 
 
 def column_signs(vectors: Array) -> Array:

@@ -39,6 +39,19 @@ def cls(request):
     return request.param
 
 
+@pytest.mark.parametrize("columns", [slice(None), slice(5)])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", PCA(4)])
+def test_fewer_components_are_the_first_ones_to_the_last_bit(cls, kernel, columns):
+    """Rows on a margin have equal images, so that any other rounding picks other neighbors."""
+    few, labels = X[::6, columns], Y[::6]
+    whole = cls(n_components=4, kernel=kernel).fit(few, labels)
+    images = whole.transform(X[:, columns])
+    for k in range(1, 4):
+        alone = cls(n_components=k, kernel=kernel).fit(few, labels)
+        assert_array_equal(alone.components_, whole.components_[:k])
+        assert_array_equal(alone.transform(X[:, columns]), images[:, :k])
+
+
 @pytest.fixture(params=CONFIGURATIONS)
 def fitted(request, cls):
     return fit_once(cls, request.param)

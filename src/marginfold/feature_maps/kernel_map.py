@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from marginfold.feature_maps.kernel_values import (
 )
 from marginfold.feature_maps.reading import read_rows
 from marginfold.parameters import Choice, Constraint, Count, Either, Flag, Number
-from marginfold.rows import Array, dense
+from marginfold.rows import Array, by_columns, dense
 
 BLOCK_BYTES = 32 << 20
 """Largest kernel block that is formed when rows are mapped."""
@@ -89,12 +89,12 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def coordinates(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""
         check_is_fitted(self)
-        return self._times(X, self.dual_basis_)
+        return self._times(X, self.dual_basis_, np.matmul)
 
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W`` through one (n_training_rows, k) matrix."""
         check_is_fitted(self)
-        return self._times(X, self.dual_basis_ @ W)
+        return self._times(X, by_columns(self.dual_basis_, W), by_columns)
 
     def offsets(self, W: Array) -> Array:
         """Return what centring adds: ``project(X, W) = <phi(x), v> + offsets(W)``, v = W's columns.
@@ -167,13 +167,13 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _moved(self, X: Any) -> Any:
         return dense(X) - self.origin_ if np.ndim(self.origin_) else X
 
-    def _times(self, X: Any, A: Array) -> Array:
+    def _times(self, X: Any, A: Array, product: Callable[[Array, Array], Array]) -> Array:
         """Return the centred kernel rows times A, block by block."""
         X = read_rows(self, X, reset=False)
         out = np.empty((X.shape[0], A.shape[1]))
         for block in self._blocks(X.shape[0]):
             K = self._kernel_matrix(X[block])
-            out[block] = (K - self.column_means_ if self.center else K) @ A
+            out[block] = product(K - self.column_means_ if self.center else K, A)
         return out
 
     def _blocks(self, n_rows: int) -> Iterator[slice]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginfold.atomic import atomic_fit
 from marginfold.feature_maps.reading import read_rows
 from marginfold.parameters import Flag, check_parameters
-from marginfold.rows import Array, column_signs, dense
+from marginfold.rows import Array, by_columns, column_signs, dense
 from marginfold.weights import check_weights
 
 SPAN_RESOLUTION = 1e-12
@@ -86,11 +87,11 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def coordinates(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""
         X = self._validated(X)
-        return dense(X) - self.mean_ if self.basis_ is None else self._times(X, self.basis_)
+        return dense(X) - self.mean_ if self.basis_ is None else self._times(X, self.basis_, np.matmul)
 
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W`` without the coordinates in between."""
-        return self._times(self._validated(X), self.in_input_units(W))
+        return self._times(self._validated(X), self.in_input_units(W), by_columns)
 
     def offsets(self, W: Array) -> Array:
         """Return what is added to uncentred features: ``project(X, W) = X B W + offsets(W)``."""
@@ -107,12 +108,12 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def in_input_units(self, W: Array) -> Array:
         """Return directions, given as columns in coordinates, as columns in input features."""
-        return W if self.basis_ is None else self.basis_ @ W
+        return W if self.basis_ is None else by_columns(self.basis_, W)
 
-    def _times(self, X: Any, B: Array) -> Array:
+    def _times(self, X: Any, B: Array, product: Callable[[Array, Array], Array]) -> Array:
         if scipy.sparse.issparse(X):
-            return np.asarray(X @ B) - self.mean_ @ B
-        return np.asarray((X - self.mean_) @ B)
+            return np.asarray(X @ B) - product(self.mean_[None], B)
+        return product(X - self.mean_, B)
 
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)

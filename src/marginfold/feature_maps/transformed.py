@@ -15,7 +15,7 @@ from marginfold.feature_maps.kernel_gradients import missing_gradient
 from marginfold.feature_maps.reading import FIT_INSTEAD, MAP_INSTEAD
 from marginfold.lazy_input import refuse_lazy
 from marginfold.parameters import Flag, check_parameters, shown
-from marginfold.rows import Array, dense
+from marginfold.rows import Array, by_columns, dense
 from marginfold.weights import check_weights
 
 
@@ -76,7 +76,7 @@ class Transformed(TransformerMixin, BaseEstimator):
 
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W``."""
-        return np.asarray(self.coordinates(X) @ W)
+        return by_columns(self.coordinates(X), W)
 
     def offsets(self, W: Array) -> Array:
         """Return what is added to uncentred outputs: ``project(X, W) = output W + offsets(W)``."""

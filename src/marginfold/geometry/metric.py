@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import GraphError, InvalidInputError
-from marginfold.rows import Array
+from marginfold.rows import Array, by_columns
 
 NEGATIVE_RESOLUTION = 1e-9
 """Negative eigenvalues of a scatter matrix above this share of the largest are not rounding."""
@@ -77,7 +77,7 @@ class Metric:
 
     def rotate_back(self, W: Array) -> Array:
         """Return directions (columns) in the coordinates of Z."""
-        return W if self.Q is None else self.Q @ W
+        return W if self.Q is None else by_columns(self.Q, W)
 
 
 @dataclass(frozen=True)
