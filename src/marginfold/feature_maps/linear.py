@@ -87,7 +87,9 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def coordinates(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""
         X = self._validated(X)
-        return dense(X) - self.mean_ if self.basis_ is None else self._times(X, self.basis_, np.matmul)
+        if self.basis_ is None:
+            return dense(X) - self.mean_
+        return self._times(X, self.basis_, np.matmul)
 
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W`` without the coordinates in between."""
