@@ -198,9 +198,9 @@ def test_what_overflows_ends_finite_and_is_not_called_converged_wrongly(name):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300, -1e300])
 def test_absurd_weights_to_begin_with_end_honestly(bad):
     """A start at nonsense is given up; it must not end in an endless loop or a false report."""
-    batch = random_batch(n_problems=1)
+    batch = random_batch(n_problems=1).marked(compiled=True)
     weights = np.full((1, 6), bad)
-    run = iterations.Iterations(TOL, 50, compiled=True).run
+    run = iterations.Iterations(TOL, 50).run
     with np.errstate(all="ignore"):
         (solution,) = run(batch, 1e-2, weights)
     (expected,) = NUMPY.solve_batch(batch)

@@ -85,6 +85,7 @@ class Automatic:
         if not isinstance(batch, SVMBatch):
             return general.solve_batch(batch)
         check_batch(batch)
+        batch = batch.marked(general.is_compiled)
         with np.errstate(all="ignore"):  # what overflows is not certified
             found = solve_small_costs(batch, tol=self.tol)
         for b in range(len(batch)):

@@ -6,12 +6,13 @@ original problems (see `svm`), side by side for a whole batch, with a bound of t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginfold.rows import Array
-from marginfold.solvers.svm import EPS, EXACT, TINY, SVMBatch, SVMSolution
+from marginfold.solvers.svm import EPS, EXACT, PASSES, TINY, SVMBatch, SVMSolution
 
 ROUNDING = 4.0 * EPS
 """Relative rounding error of a margin, in units of its summands."""
@@ -21,6 +22,17 @@ STRETCH_LIMIT = 1e-6
 
 UPPER_SHARE = 1.0 - 1e-6
 """Multipliers above this share of their bound belong to rows inside the margin."""
+
+
+class Limits(NamedTuple):
+    """The constants of the certificate, for functions that were compiled before one changed."""
+
+    eps: float = EPS
+    exact: float = EXACT
+    rounding: float = ROUNDING
+    stretch: float = STRETCH_LIMIT
+    upper_share: float = UPPER_SHARE
+    passes: int = PASSES
 
 
 def certify(
@@ -37,6 +49,47 @@ def certify_all(
     batch: SVMBatch, coefs: Array, duals: Array, *, n_iter: int, tol: float
 ) -> list[SVMSolution]:
     """Do the same for all problems of a batch: directions (B, r) and guesses (B, n)."""
+    compiled = batch.compiled_functions("compiled_finish")
+    if compiled is None:
+        points = _side_by_side(batch, coefs, duals)
+    else:
+        points = _one_by_one(compiled, batch, coefs, duals)
+    return [_solution(*point, n_iter, tol) for point in points]
+
+
+def _solution(
+    coef: Array,
+    intercept: float,
+    dual: Array,
+    objective: float,
+    bound: float,
+    n_iter: int,
+    tol: float,
+) -> SVMSolution:
+    gap = max(objective - bound, 0.0) / max(objective, TINY)
+    return SVMSolution(
+        coef=coef,
+        intercept=float(intercept),
+        dual=dual,
+        objective=float(objective),
+        dual_objective=float(bound),
+        gap=float(gap),
+        n_iter=n_iter,
+        converged=bool(gap <= tol),
+    )
+
+
+def _one_by_one(compiled: Any, batch: SVMBatch, coefs: Array, duals: Array) -> Iterable[Any]:
+    """Yield direction, intercept, multipliers, objective and dual objective of each problem."""
+    rows, limits = batch.rows, Limits()
+    for b in range(len(batch)):
+        problem = batch.signs[b], batch.costs[b], batch.scale[b], batch.deflated[b]
+        point = np.ascontiguousarray(coefs[b]), np.ascontiguousarray(duals[b])
+        yield compiled.certify(rows.table, rows.centre, rows.largest, *problem, *point, limits)
+
+
+def _side_by_side(batch: SVMBatch, coefs: Array, duals: Array) -> Iterable[Any]:
+    """Do the same with NumPy."""
     duals = _feasible(batch, duals)
     pulls, bounds = _dual_values(batch, duals)
     worse = ~(bounds >= 0)
@@ -51,20 +104,7 @@ def certify_all(
         useless = doubtful & ~(found.objectives <= 2.0 * batch.smaller_sides)
         if useless.any():  # s = 0 is better
             found = found.replaced(useless, _evaluate(batch, np.zeros_like(coefs), duals, bounds))
-    gaps = np.maximum(found.objectives - bounds, 0.0) / np.maximum(found.objectives, TINY)
-    return [
-        SVMSolution(
-            coef=found.coefs[b],
-            intercept=float(found.intercepts[b]),
-            dual=duals[b],
-            objective=float(found.objectives[b]),
-            dual_objective=float(bounds[b]),
-            gap=float(gaps[b]),
-            n_iter=n_iter,
-            converged=bool(gaps[b] <= tol),
-        )
-        for b in range(len(batch))
-    ]
+    return zip(found.coefs, found.intercepts, duals, found.objectives, bounds, strict=True)
 
 
 def _is_doubtful(objectives: Array, bounds: Array) -> Array:

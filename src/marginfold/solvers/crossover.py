@@ -68,16 +68,15 @@ def _repair(
 
     In haste, a face that is wrong is not certified if there is another round.
     """
-    y, c = batch.signs[b], batch.costs[b]
+    c = batch.costs[b]
     for left in reversed(range(rounds)):
         free = ~(lower | upper)
         if is_too_large(batch, int(np.count_nonzero(free))):
             return best
         face = solve_faces(batch.only(b), np.flatnonzero(free), upper)
-        s, intercept, dual = face.s[0], face.intercepts[0, 0], face.duals[0]
+        s, dual, excess = face.s[0], face.duals[0], face.excess[0]
         if not np.isfinite(s).all():
             return best
-        excess = y * (batch.rows.features @ (batch.scale[b] * s) + intercept) - 1.0
         kept_lower = lower & (excess >= -VIOLATION)
         kept_upper = upper & (excess <= VIOLATION)
         outside = free & ((dual < -BOUND * c) | (dual > (1.0 + BOUND) * c))

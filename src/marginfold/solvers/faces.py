@@ -9,7 +9,7 @@ whoever finds the face gets the same directions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -34,6 +34,14 @@ BOUND = 1e-9
 """Share of the cost within which a multiplier is at its bound."""
 
 
+class FaceRules(NamedTuple):
+    """The constants above, for functions that were compiled before one of them changed."""
+
+    regular: float = REGULAR
+    refinements: int = REFINEMENTS
+    passes: int = PASSES
+
+
 class Faces(NamedTuple):
     """Points that satisfy the equations.
 
@@ -42,11 +50,14 @@ class Faces(NamedTuple):
     s : array of shape (B, r)
     intercepts : array of shape (B, 1)
     duals : array of shape (B, n)
+    excess : array of shape (B, n)
+        ``y (x's + b) - 1``.
     """
 
     s: Array
     intercepts: Array
     duals: Array
+    excess: Array
 
 
 def face_of(dual: Array, costs: Array) -> tuple[Array, Array]:
@@ -65,6 +76,14 @@ def solve_faces(batch: SVMBatch, free: Array, upper: Array) -> Faces:
     ``free`` are row numbers, ``upper`` is a mask.  Singular equations get the solution of least
     norm.
     """
+    compiled = batch.compiled_functions("compiled_finish")
+    if compiled is None or not len(free):
+        return _side_by_side(batch, free, upper)
+    return _one_by_one(compiled, batch, free, upper)
+
+
+def _side_by_side(batch: SVMBatch, free: Array, upper: Array) -> Faces:
+    """Do it with NumPy."""
     y, c, m = batch.signs[0], batch.costs[0], len(free)
     X = batch.rows.features[free] * batch.scale[:, None]
     N = batch.deflated
@@ -94,7 +113,31 @@ def solve_faces(batch: SVMBatch, free: Array, upper: Array) -> Faces:
     duals = np.where(upper, c, np.zeros((len(batch), 1)))
     duals[:, free] = values * beta
     s = batch.project_all(s)
-    return Faces(s, intercepts - (centres * s).sum(axis=1, keepdims=True), duals)
+    intercepts -= (centres * s).sum(axis=1, keepdims=True)
+    excess = batch.signs * ((s * batch.scale) @ batch.rows.features.T + intercepts) - 1.0
+    return Faces(s, intercepts, duals, excess)
+
+
+def _one_by_one(compiled: Any, batch: SVMBatch, free: Array, upper: Array) -> Faces:
+    """Do it with a compiled function; singular equations are left to NumPy."""
+    B, n = batch.signs.shape
+    faces = Faces(*(np.empty((B, size)) for size in (batch.scale.shape[1], 1, n, n)))
+    for b in range(B):
+        regular, *face = compiled.solve_face(
+            batch.rows.table,
+            batch.signs[b],
+            batch.costs[b],
+            batch.scale[b],
+            batch.deflated[b],
+            free,
+            upper,
+            FaceRules(),
+        )
+        if not regular:
+            face = [part[0] for part in _side_by_side(batch.only(b), free, upper)]
+        for parts, part in zip(faces, face, strict=True):
+            parts[b] = part
+    return faces
 
 
 def _solver(system: Array) -> Callable[[Array], Array]:

@@ -111,6 +111,7 @@ class InteriorPoint:
         if isinstance(batch, BlockBatch):
             return self._solve_blocks(batch)
         check_batch(batch)
+        batch = batch.marked(self.is_compiled)
         solutions: dict[int, SVMSolution] = {}
         for problems, kept in _same_support(batch):
             part = batch.take(problems, None if kept.all() else np.flatnonzero(kept))
@@ -131,6 +132,7 @@ class InteriorPoint:
 
         Returns None if most rows turn out to matter.
         """
+        batch = batch.marked(self.is_compiled)
         with np.errstate(all="ignore"):
             found = solve_on_working_set(batch, b, self._solve_one, tol=self.tol, first=rows)
         return None if found is None else uncentre(batch, b, found)
@@ -199,6 +201,7 @@ class InteriorPoint:
     ) -> SVMSolution:
         """Solve a reduced problem, from weights that are right up to margins of about delta."""
         solver = self if tol <= self.tol else replace(self, tol=tol)
+        batch = batch.marked(self.is_compiled)
         if weights is None or working_set_pays(batch):
             return uncentre(batch, 0, solver._solve_whole(batch)[0])
         weights = np.append(
@@ -214,7 +217,7 @@ class InteriorPoint:
         self, batch: SVMBatch, mu: float = FIRST_MU, weights: Array | None = None
     ) -> list[SVMSolution]:
         """Iterate on all problems of the batch."""
-        return Iterations(self.tol, self.max_iter, self.is_compiled).run(batch, mu, weights)
+        return Iterations(self.tol, self.max_iter).run(batch, mu, weights)
 
 
 def _same_support(batch: SVMBatch) -> Iterator[tuple[list[int], Array]]:

@@ -35,9 +35,6 @@ from marginfold.solvers.newton import (
 )
 from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution, project
 
-COMPILED_COLUMNS = 100
-"""Dimensions up to which compiling pays: above, most of the time is spent in matrix products."""
-
 LONG_WORK = 2_000_000
 """Numbers in the rows of a batch from which its iterations are reported and can be cancelled."""
 
@@ -86,20 +83,17 @@ class Iterations:
         Relative duality gap to reach.
     max_iter : int
         Largest number of iterations.
-    compiled : bool
-        Whether compiled functions are used, as far as they pay.
     """
 
     tol: float
     max_iter: int
-    compiled: bool
 
     def run(self, batch: SVMBatch, mu: float, weights: Array | None) -> list[SVMSolution]:
         """Solve all problems, from the central path at mu above the weights if they are known."""
         problems = Problems.of(batch)
         if weights is not None:
             weights = problems.in_units(weights)
-        if self.compiled and batch.scale.shape[1] <= COMPILED_COLUMNS:
+        if batch.compiled_functions("compiled") is not None:
             return self._in_turn(batch, problems, mu, weights)
         return self._side_by_side(batch, problems, mu, weights)
 

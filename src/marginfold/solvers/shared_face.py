@@ -30,8 +30,7 @@ def solve_on_face(
     if not len(free) or is_too_large(batch, len(free)):
         return []
     part = batch.take(problems)
-    s, intercepts, duals = solve_faces(part, free, upper)
-    excess = part.signs * ((s * part.scale) @ part.rows.features.T + intercepts) - 1.0
+    s, _, duals, excess = solve_faces(part, free, upper)
     wrong = (lower & (excess < -VIOLATION)) | (upper & (excess > VIOLATION))
     wrong |= (duals < 0.0) | (duals > part.costs)
     good = _leading(~wrong.any(axis=1))

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from marginfold.compiling import compiled_module
 from marginfold.errors import SolverError
 from marginfold.rows import Array, SharedRows
 
@@ -28,6 +29,9 @@ PASSES = 2
 
 EXACT = 1e-12
 """Relative gap at which a solution is as good as exact."""
+
+COMPILED_COLUMNS = 100
+"""Dimensions up to which compiling pays: above, most of the time is spent in matrix products."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class SVMBatch:
         Problem b sees the features ``rows.features * scale[b]``.
     deflated : array of shape (B, r, k)
         Orthonormal columns (or zero columns) to which ``coef`` must be orthogonal.
+    compiled : bool
+        Whether compiled functions work on it, as far as they pay.
     """
 
     rows: SharedRows
@@ -85,9 +91,24 @@ class SVMBatch:
     costs: Array
     scale: Array
     deflated: Array
+    compiled: bool = False
 
     def __len__(self) -> int:
         return len(self.signs)
+
+    def marked(self, compiled: bool) -> SVMBatch:
+        """Return the batch for compiled functions, which need plain arrays, or for NumPy."""
+        if self.compiled == compiled:
+            return self
+        arrays = self.signs, self.costs, self.scale, self.deflated
+        plain = [np.require(array, np.float64, ("C", "W")) for array in arrays]
+        return SVMBatch(self.rows, *plain, compiled)
+
+    def compiled_functions(self, name: str) -> Any:
+        """Return a module of compiled functions beside this one if they serve these problems."""
+        if self.compiled and self.scale.shape[1] <= COMPILED_COLUMNS:
+            return compiled_module(f"marginfold.solvers.{name}")
+        return None
 
     @property
     def smaller_sides(self) -> Array:
@@ -104,7 +125,12 @@ class SVMBatch:
         """Return problem b alone, without a copy."""
         one = slice(b, b + 1)
         return SVMBatch(
-            self.rows, self.signs[one], self.costs[one], self.scale[one], self.deflated[one]
+            self.rows,
+            self.signs[one],
+            self.costs[one],
+            self.scale[one],
+            self.deflated[one],
+            self.compiled,
         )
 
     def project_all(self, vectors: Array) -> Array:
@@ -132,6 +158,7 @@ class SVMBatch:
             costs=self.costs[index][:, kept],
             scale=self.scale[index],
             deflated=self.deflated[index],
+            compiled=self.compiled,
         )
 
 

@@ -132,6 +132,7 @@ def _restrict(batch: SVMBatch, b: int, working: Array) -> tuple[Array | None, SV
         costs=batch.costs[[b]][:, working],
         scale=np.ones((1, m)),
         deflated=np.zeros((1, m, 0)),
+        compiled=batch.compiled,
     )
     return basis, part
 
