@@ -127,7 +127,8 @@ def test_a_batch_of_one_against_rest_problems_is_that_of_an_array(balanced, rout
         # the intercept of rows in blocks belongs to the rows as they are, like that of an array
         assert mine.intercept == pytest.approx(its.intercept, abs=1e-8 * size)
         assert mine.objective == pytest.approx(its.objective, rel=1e-11)
-        assert batches[0].smaller_side(b) == pytest.approx(batches[1].smaller_side(b), rel=1e-12)
+        sides = [batch.smaller_sides[b] for batch in batches]
+        assert sides[0] == pytest.approx(sides[1], rel=1e-12)
         gains = [gain_of(batch, b, s) for batch, s in zip(batches, (mine, its), strict=True)]
         assert gains[0][0] == pytest.approx(gains[1][0], abs=1e-11)
         assert gains[0][1] == gains[1][1]

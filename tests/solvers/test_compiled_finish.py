@@ -15,7 +15,9 @@ from solvers.test_certificate import check_honest
 from marginfold.rows import SharedRows
 from marginfold.solvers import InteriorPoint, SVMBatch
 from marginfold.solvers.certificate import certify, certify_all
+from marginfold.solvers.crossover import crossover
 from marginfold.solvers.faces import face_of, solve_faces
+from marginfold.solvers.shared_face import solve_on_face
 from marginfold.solvers.svm import EPS, single, uncentre
 
 pytest.importorskip("numba")
@@ -144,6 +146,78 @@ def test_without_free_rows_there_is_nothing_to_solve():
     found, expected = (solve_faces(batch.marked(flag), none, upper) for flag in (True, False))
     for part, wanted in zip(found, expected, strict=True):
         assert_array_equal(part, wanted)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n_wrong", [0, 3, 40])
+def test_repaired_faces_are_those_of_numpy(seed, n_wrong):
+    """A guess with a few wrong rows is repaired, one with many is given up or ends alike."""
+    batch = random_batch(n_problems=1, n_deflated=seed % 3, seed=seed)
+    (exact,) = InteriorPoint(compiled=False).solve_batch(batch)
+    lower, upper = face_of(exact.dual, batch.costs[0])
+    wrong = np.random.default_rng(seed).permutation(len(lower))[:n_wrong]
+    lower[wrong], upper[wrong] = upper[wrong], False
+    found, expected = (
+        crossover(batch.marked(flag), 0, lower, upper, exact.dual, n_iter=7, tol=TOL)
+        for flag in (True, False)
+    )
+    if expected is None or found is None:
+        assert found is expected
+    else:
+        check_same(found, expected, rel=1e-9)
+    if n_wrong == 0:
+        assert found.gap <= 1e-12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_problems_on_one_face_are_those_of_numpy(seed):
+    """The metric changes little by little until a row leaves the face, which ends the stretch."""
+    rng = np.random.default_rng(seed)
+    one = random_batch(n_problems=1, n_deflated=seed % 3, seed=seed)
+    steps = 1.0 + np.linspace(0.0, 3.0, 40)[:, None] * rng.random(one.scale.shape[1])
+    batch = SVMBatch(
+        one.rows,
+        *(np.repeat(part, 40, axis=0) for part in (one.signs, one.costs)),
+        one.scale * steps,
+        np.repeat(one.deflated, 40, axis=0),
+    )
+    (first,) = InteriorPoint(compiled=False).solve_batch(one)
+    found, expected = (
+        solve_on_face(batch.marked(flag), range(40), first.dual, tol=TOL) for flag in (True, False)
+    )
+    assert len(found) == len(expected)
+    assert 0 < len(found) < 40
+    for mine, its in zip(found, expected, strict=True):
+        check_same(replace(mine, n_iter=7), its, rel=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_solution_is_for_another_problem(seed):
+    """The mean complementarity is the duality gap of the point, its bias kept, per multiplier."""
+    batch = random_batch(n_problems=2, n_deflated=2, seed=seed)
+    first, _ = InteriorPoint(compiled=False).solve_batch(batch)
+    coef = first.coef.copy()
+    found = finish.nearby(batch.marked(True).arrays(1), coef, first.intercept, first.dual)
+    N, y, c = batch.deflated[1], batch.signs[1], batch.costs[1]
+    X = batch.rows.features * batch.scale[1]
+    kept = np.eye(len(N)) - N @ N.T
+    s, pull = kept @ first.coef, kept @ (X.T @ (y * first.dual))
+    hinge = np.maximum(0, 1 - y * (X @ s + first.intercept))
+    excess = 0.5 * s @ s + c @ hinge - (first.dual.sum() - 0.5 * pull @ pull)
+    assert_allclose(coef, s, atol=1e-12)
+    assert found == pytest.approx(excess / (2 * c.sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize(("r", "k"), [(5, 0), (5, 1), (5, 4), (5, 5), (30, 9), (1, 1)])
+@pytest.mark.parametrize("idle", [(), (0,), (1, 2)])
+def test_the_complement_is_orthonormal(r, k, idle):
+    rng = np.random.default_rng(r + k)
+    N = np.linalg.qr(rng.standard_normal((r, k)))[0]
+    N = np.insert(N, [min(at, k) for at in idle], 0.0, axis=1)  # zero columns are no directions
+    basis = import_module("marginfold.solvers.compiled").complement(np.ascontiguousarray(N))
+    assert basis.shape == (r, r - k)
+    assert_allclose(basis.T @ basis, np.eye(r - k), atol=1e-14)
+    assert_allclose(basis.T @ N, 0.0, atol=1e-14)
 
 
 def test_users_arrays_may_be_of_any_kind():

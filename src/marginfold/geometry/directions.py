@@ -220,7 +220,7 @@ def gain_of(batch: SVMBatch | BlockBatch, b: int, solution: SVMSolution) -> tupl
     judged as a share of what means as far apart as the rows' spread would give, so that a small C
     does not look like exhausted data.
     """
-    side = batch.smaller_side(b)
+    side = float(batch.smaller_sides[b])
     gain = 1.0 - solution.objective / (2.0 * side)
     square_norm = float(batch.rows.variances @ batch.scale[b] ** 2)
     attainable = min(1.0, side * square_norm / 4.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -92,11 +93,13 @@ class BlockBatch:
     def __len__(self) -> int:
         return len(self.signs)
 
-    def smaller_side(self, b: int) -> float:
-        """Return the total cost of the cheaper side."""
-        costs = self.costs[b] * self.rows.class_weights
-        positive = self.signs[b] > 0
-        return float(min(costs[positive].sum(), costs[~positive].sum()))
+    @cached_property
+    def smaller_sides(self) -> Array:
+        """The total cost of the cheaper side of each problem."""
+        costs = self.costs * self.rows.class_weights
+        above = self.signs > 0
+        positive = np.where(above, costs, 0.0).sum(axis=1)
+        return np.minimum(positive, np.where(above, 0.0, costs).sum(axis=1))
 
     def problem(self, b: int) -> BlockProblem:
         return BlockProblem(

@@ -54,18 +54,14 @@ def certify_all(
         points = _side_by_side(batch, coefs, duals)
     else:
         points = _one_by_one(compiled, batch, coefs, duals)
-    return [_solution(*point, n_iter, tol) for point in points]
+    return [solution_of(point, n_iter=n_iter, tol=tol) for point in points]
 
 
-def _solution(
-    coef: Array,
-    intercept: float,
-    dual: Array,
-    objective: float,
-    bound: float,
-    n_iter: int,
-    tol: float,
+def solution_of(
+    point: tuple[Array, float, Array, float, float], *, n_iter: int, tol: float
 ) -> SVMSolution:
+    """Return the solution of a direction, intercept, multipliers, objective and dual objective."""
+    coef, intercept, dual, objective, bound = point
     gap = max(objective - bound, 0.0) / max(objective, TINY)
     return SVMSolution(
         coef=coef,
@@ -80,16 +76,14 @@ def _solution(
 
 
 def _one_by_one(compiled: Any, batch: SVMBatch, coefs: Array, duals: Array) -> Iterable[Any]:
-    """Yield direction, intercept, multipliers, objective and dual objective of each problem."""
-    rows, limits = batch.rows, Limits()
+    """Yield the point of each problem by a compiled function."""
     for b in range(len(batch)):
-        problem = batch.signs[b], batch.costs[b], batch.scale[b], batch.deflated[b]
-        point = np.ascontiguousarray(coefs[b]), np.ascontiguousarray(duals[b])
-        yield compiled.certify(rows.table, rows.centre, rows.largest, *problem, *point, limits)
+        guess = np.ascontiguousarray(coefs[b]), np.ascontiguousarray(duals[b])
+        yield compiled.certify(batch.arrays(b), *guess, Limits())
 
 
 def _side_by_side(batch: SVMBatch, coefs: Array, duals: Array) -> Iterable[Any]:
-    """Do the same with NumPy."""
+    """Return the points of all problems by NumPy."""
     duals = _feasible(batch, duals)
     pulls, bounds = _dual_values(batch, duals)
     worse = ~(bounds >= 0)

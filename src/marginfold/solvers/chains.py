@@ -251,7 +251,12 @@ class _Chain:
         """Return what the solution of one problem is for another."""
         batch, y, c = self.batch, self.batch.signs[b], self.batch.costs[b]
         X, scale = batch.rows.features, batch.scale[b]
-        coef = project(batch, b, solution.coef * batch.scale[before] / scale)
+        coef = solution.coef * batch.scale[before] / scale
+        compiled = batch.compiled_functions("compiled_finish")
+        if compiled is not None:
+            mu = compiled.nearby(batch.arrays(b), coef, solution.intercept, solution.dual)
+            return Nearby(np.append(coef, solution.intercept)[None], float(mu))
+        coef = project(batch, b, coef)
         hinge = np.maximum(1.0 - y * (X @ (scale * coef) + solution.intercept), 0.0)
         pull = project(batch, b, scale * ((y * solution.dual) @ X))
         excess = 0.5 * (coef @ coef + pull @ pull) + c @ hinge - solution.dual.sum()

@@ -37,6 +37,59 @@ def first_call() -> None:
     u, tally = np.empty(2), np.array([0.0, np.inf, 0.0])
     P, Q, t = start(*problem, u, False, 1.0, Rules())
     iterate(*problem, u, P, Q, t, tally, 0.0, 1, Rules())
+    complement(np.ones((2, 1)))
+
+
+@kernel
+def complement(N: Array) -> Array:
+    """Return an orthonormal basis of what is orthogonal to orthonormal (or zero) columns.
+
+    By Householder's reflections, which take the columns to the first axes.
+    """
+    r, k = N.shape
+    A, lengths = np.empty((r, k)), np.zeros(k)
+    taken = 0
+    for h in range(k):
+        whole = 0.0
+        for j in range(r):
+            A[j, taken] = N[j, h]
+            whole += N[j, h] * N[j, h]
+        if whole == 0.0 or taken == r:
+            continue
+        for before in range(taken):
+            _reflect(A, before, lengths[before], taken)
+        size = 0.0
+        for j in range(taken, r):
+            size += A[j, taken] * A[j, taken]
+        size = np.sqrt(size)
+        A[taken, taken] += size if A[taken, taken] >= 0 else -size
+        for j in range(taken, r):
+            lengths[taken] += 0.5 * A[j, taken] * A[j, taken]
+        taken += 1
+    basis = np.zeros((r, r - taken))
+    for i in range(r - taken):
+        basis[taken + i, i] = 1.0
+    parts = np.empty(r - taken)
+    for h in range(taken - 1, -1, -1):
+        for i in range(r - taken):
+            parts[i] = 0.0
+        for j in range(h, r):
+            for i in range(r - taken):
+                parts[i] += A[j, h] * basis[j, i]
+        for j in range(h, r):
+            for i in range(r - taken):
+                basis[j, i] -= A[j, h] / lengths[h] * parts[i]
+    return basis
+
+
+@kernel
+def _reflect(A: Array, h: int, length: float, column: int) -> None:
+    """Apply a reflection, whose vector is in column h from row h on, to another column."""
+    part = 0.0
+    for j in range(h, len(A)):
+        part += A[j, h] * A[j, column]
+    for j in range(h, len(A)):
+        A[j, column] -= part / length * A[j, h]
 
 
 @kernel
@@ -47,7 +100,9 @@ def start(
     n = len(y)
     P, Q, t = np.empty((2, n)), np.empty((2, n)), np.empty(n)
     if not known:
-        K, _, right = _normal(columns, y, c, np.zeros(n), np.full(n, -1.0))
+        for i in range(n):
+            P[0, i], t[i] = 0.0, -1.0
+        K, _, right = _normal(columns, y, c, P[0], t)
         unit, _ = _factorise(K, rules.diagonal_shift)
         _substitute(K, unit, right)
         for j in range(len(u)):

@@ -15,6 +15,14 @@ from marginfold.rows import Array
 from marginfold.solvers.certificate import Limits
 from marginfold.solvers.faces import FaceRules
 
+Problem = tuple[Array, Array, Array, Array, Array, Array]
+"""Table and centre of the rows; labels, costs, scale and deflated directions."""
+
+Point = tuple[Array, float, Array, float, float]
+"""Direction, intercept, feasible multipliers, objective and dual objective."""
+
+TINY = float(np.finfo(np.float64).tiny)
+
 kernel = njit(**OPTIONS)
 
 
@@ -23,7 +31,12 @@ def first_call() -> None:
     table, y, c = np.array([[-1.0, 1.0], [1.0, 1.0]]), np.array([-1.0, 1.0]), np.ones(2)
     scale, N = np.ones(1), np.zeros((1, 0))
     solve_face(table, y, c, scale, N, np.arange(2), np.zeros(2, dtype=bool), FaceRules())
-    certify(table, np.zeros(1), np.ones(1), y, c, scale, N, np.ones(1), np.ones(2), Limits())
+    problem = table, np.zeros(1), y, c, scale, N
+    certify(problem, np.ones(1), np.ones(2), Limits())
+    none = np.zeros(2, dtype=bool)
+    repair(problem, none, none, 1, False, 2, Limits(), FaceRules())
+    solve_on_face(problem, scale[None], N[None], none, none, Limits(), FaceRules())
+    nearby(problem, np.ones(1), 0.0, np.ones(2))
 
 
 @kernel
@@ -107,24 +120,140 @@ def solve_face(
 
 
 @kernel
-def certify(
-    table: Array,
-    centre: Array,
-    largest: Array,
-    y: Array,
-    c: Array,
-    scale: Array,
-    N: Array,
-    coef: Array,
-    guess: Array,
+def repair(
+    problem: Problem,
+    lower: Array,
+    upper: Array,
+    rounds: int,
+    hasty: bool,
+    most_free: int,
     limits: Limits,
-) -> tuple[Array, float, Array, float, float]:
-    """Return the direction, intercept, feasible multipliers, objective and dual objective."""
+    rules: FaceRules,
+) -> tuple[bool, float, Point]:
+    """Do what `crossover._repair` does; return whether it could, and the best point with its gap.
+
+    ``lower`` and ``upper`` are changed.  It cannot where no row is free and where the equations are
+    singular.
+    """
+    table, _, y, c, scale, N = problem
+    n = len(y)
+    best_gap, best = np.inf, (np.zeros(0), 0.0, np.zeros(0), np.inf, 0.0)
+    for left in range(rounds - 1, -1, -1):
+        free = _free(lower, upper)
+        m = len(free)
+        if m > most_free:
+            return True, best_gap, best
+        if m == 0:
+            return False, best_gap, best
+        regular, s, _, dual, excess = solve_face(table, y, c, scale, N, free, upper, rules)
+        if not regular:
+            return False, best_gap, best
+        if not _all_finite(s):
+            return True, best_gap, best
+        wrong = False
+        for k in range(m):
+            i = free[k]
+            wrong |= dual[i] < -rules.bound * c[i] or dual[i] > (1.0 + rules.bound) * c[i]
+        for i in range(n):
+            wrong |= lower[i] and not excess[i] >= -rules.violation
+            wrong |= upper[i] and not excess[i] <= rules.violation
+        if not (wrong and left and hasty):
+            point = certify(problem, s, dual, limits)
+            gap = max(point[3] - point[4], 0.0) / max(point[3], TINY)
+            if gap < best_gap:
+                best_gap, best = gap, point
+            if best_gap <= limits.exact:
+                return True, best_gap, best
+        moved = False
+        for i in range(n):
+            if lower[i] or upper[i]:
+                stays_lower = lower[i] and excess[i] >= -rules.violation
+                stays_upper = upper[i] and excess[i] <= rules.violation
+            else:
+                stays_lower, stays_upper = dual[i] < 0, dual[i] > c[i]
+            moved |= stays_lower != lower[i] or stays_upper != upper[i]
+            lower[i], upper[i] = stays_lower, stays_upper
+        if not moved:
+            return True, best_gap, best
+    return True, best_gap, best
+
+
+@kernel
+def solve_on_face(
+    problem: Problem,
+    scales: Array,
+    deflated: Array,
+    lower: Array,
+    upper: Array,
+    limits: Limits,
+    rules: FaceRules,
+) -> tuple[int, Array, Array, Array, Array]:
+    """Do what `shared_face.solve_on_face` does, for stacked metrics of one problem.
+
+    Returns their number, directions, intercepts, multipliers and both objectives.
+    """
+    table, centre, y, c, _, _ = problem
+    free = _free(lower, upper)
+    coefs, duals = np.empty(scales.shape), np.empty((len(scales), len(y)))
+    intercepts, objectives = np.empty(len(scales)), np.empty((len(scales), 2))
+    good = 0
+    for b in range(len(scales)):
+        scale, N = scales[b], deflated[b]
+        regular, s, _, dual, excess = solve_face(table, y, c, scale, N, free, upper, rules)
+        if not (regular and _all_finite(s)):
+            break
+        wrong = False
+        for i in range(len(y)):
+            wrong |= lower[i] and excess[i] < -rules.violation
+            wrong |= upper[i] and excess[i] > rules.violation
+            wrong |= dual[i] < 0.0 or dual[i] > c[i]
+        if wrong:
+            break
+        point = certify((table, centre, y, c, scale, N), s, dual, limits)
+        if max(point[3] - point[4], 0.0) > limits.exact * max(point[3], TINY):
+            break
+        coef, intercepts[b], feasible, objectives[b, 0], objectives[b, 1] = point
+        for j in range(len(coef)):
+            coefs[b, j] = coef[j]
+        for i in range(len(y)):
+            duals[b, i] = feasible[i]
+        good += 1
+    return good, coefs, intercepts, duals, objectives
+
+
+@kernel
+def nearby(problem: Problem, coef: Array, intercept: float, dual: Array) -> float:
+    """Return the mean complementarity of a point, in units of the mean cost; project the coef."""
+    table, _, y, c, scale, N = problem
+    n, r = len(y), len(scale)
+    _project(N, coef, 2)
+    weights, pull, f = np.empty(r), np.zeros(r), np.empty(n)
+    for j in range(r):
+        weights[j] = scale[j] * coef[j]
+    _scores(table, weights, f)
+    excess, total = 0.0, 0.0
+    for i in range(n):
+        excess += c[i] * max(1.0 - y[i] * (f[i] + intercept), 0.0) - dual[i]
+        total += c[i]
+        if dual[i] != 0.0:
+            for j in range(r):
+                pull[j] += y[i] * dual[i] * table[i, j]
+    for j in range(r):
+        pull[j] *= scale[j]
+    _project(N, pull, 2)
+    for j in range(r):
+        excess += 0.5 * (coef[j] * coef[j] + pull[j] * pull[j])
+    return excess / (2.0 * total)
+
+
+@kernel
+def certify(problem: Problem, coef: Array, guess: Array, limits: Limits) -> Point:
+    """Return what `certificate.certify` returns."""
+    table, _, y, c, scale, N = problem
     dual, side = _feasible(y, c, guess)
-    pull, bound = _dual_value(table, y, dual, scale, N, largest, limits)
+    pull, bound = _dual_value(table, y, dual, scale, N, limits)
     if not bound >= 0.0:  # a = 0 is feasible and better
-        dual[:], pull[:], bound = 0.0, 0.0, 0.0
-    problem = table, centre, y, c, scale
+        dual, pull, bound = np.zeros(len(y)), np.zeros(len(coef)), 0.0
     found, intercept, factor = _evaluate(problem, coef, dual, bound, limits)
     chosen = coef
     if _is_doubtful(found, bound, limits):
@@ -132,9 +261,34 @@ def certify(
         if other[0] < found:
             chosen, (found, intercept, factor) = pull, other
         if not found <= 2.0 * side:  # s = 0 is better
-            chosen = np.zeros_like(coef)
+            chosen = np.zeros(len(coef))
             found, intercept, factor = _evaluate(problem, chosen, dual, bound, limits)
-    return factor * chosen, intercept, dual, found, bound
+    direction = np.empty(len(coef))
+    for j in range(len(coef)):
+        direction[j] = factor * chosen[j]
+    return direction, intercept, dual, found, bound
+
+
+@kernel
+def _free(lower: Array, upper: Array) -> Array:
+    """Return the rows at neither bound."""
+    count = 0
+    for i in range(len(lower)):
+        count += not (lower[i] or upper[i])
+    rows, k = np.empty(count, dtype=np.intp), 0
+    for i in range(len(lower)):
+        if not (lower[i] or upper[i]):
+            rows[k] = i
+            k += 1
+    return rows
+
+
+@kernel
+def _all_finite(vector: Array) -> bool:
+    finite = True
+    for j in range(len(vector)):
+        finite &= np.isfinite(vector[j])
+    return finite
 
 
 @kernel
@@ -169,38 +323,38 @@ def _feasible(y: Array, c: Array, guess: Array) -> tuple[Array, float]:
 
 @kernel
 def _dual_value(
-    table: Array, y: Array, dual: Array, scale: Array, N: Array, largest: Array, limits: Limits
+    table: Array, y: Array, dual: Array, scale: Array, N: Array, limits: Limits
 ) -> tuple[Array, float]:
     """Return ``P_N X'(y a)`` and a lower bound of D(a)."""
     r = len(scale)
-    pull, value, square = np.zeros(r), 0.0, 0.0
+    pull, squares, value = np.zeros(r), np.zeros(r), 0.0
     for i in range(len(y)):
         a = dual[i]
         if a != 0.0:
             value += a
-            square += a * a
             for j in range(r):
-                pull[j] += y[i] * a * table[i, j]
+                part = y[i] * a * table[i, j]
+                pull[j] += part
+                squares[j] += part * part
     for j in range(r):
         pull[j] *= scale[j]
     _project(N, pull, limits.passes)
-    size = limits.eps * np.sqrt(square)
     for j in range(r):
-        lost = size * largest[j] * scale[j]
+        lost = limits.eps * np.sqrt(squares[j]) * scale[j]
         value -= 0.5 * pull[j] * pull[j] + abs(pull[j]) * lost + 0.5 * lost * lost
     return pull, value
 
 
 @kernel
 def _evaluate(
-    problem: tuple[Array, Array, Array, Array, Array],
+    problem: Problem,
     coef: Array,
     dual: Array,
     bound: float,
     limits: Limits,
 ) -> tuple[float, float, float]:
     """Return an upper bound of the objective, the best bias, and the factor of the direction."""
-    table, centre, y, c, scale = problem
+    table, centre, y, c, scale, _ = problem
     n, r = len(y), len(scale)
     weights, size = np.empty(r), 0.0
     for j in range(r):

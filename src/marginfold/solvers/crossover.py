@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from marginfold.rows import Array
-from marginfold.solvers.certificate import certify
-from marginfold.solvers.faces import BOUND, face_of, is_too_large, solve_faces
+from marginfold.solvers.certificate import Limits, certify, solution_of
+from marginfold.solvers.faces import BOUND, VIOLATION, FaceRules, face_of, most_free, solve_faces
 from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution
 
 ROUNDS = 6
@@ -19,15 +19,12 @@ ROUNDS = 6
 NEIGHBORS = 2
 """Repaired guesses when the face is that of another problem."""
 
-VIOLATION = 1e-9
-"""Margin violation above which a row changes sides."""
-
 
 def crossover(
     batch: SVMBatch, b: int, lower: Array, upper: Array, dual: Array, *, n_iter: int, tol: float
 ) -> SVMSolution | None:
     """Return the best certified solution on the faces that a nearly optimal point suggests."""
-    best = _repair(batch, b, lower, upper, None, n_iter=n_iter, tol=tol)
+    best = _repair(batch, b, lower, upper, n_iter=n_iter, tol=tol)
     if best is not None and best.gap <= EXACT:
         return best
     c = batch.costs[b]
@@ -41,14 +38,16 @@ def crossover(
         lower, upper = lower.copy(), upper.copy()
         above = dual[surplus] > 0.5 * c[surplus]
         lower[surplus], upper[surplus] = ~above, above
-        best = _repair(batch, b, lower, upper, best, n_iter=n_iter, tol=tol)
+        other = _repair(batch, b, lower, upper, n_iter=n_iter, tol=tol)
+        if best is None or (other is not None and other.gap < best.gap):
+            best = other
     return best
 
 
 def from_face(batch: SVMBatch, b: int, dual: Array, *, tol: float) -> SVMSolution | None:
     """Return the solution on the face of another problem's multipliers, if it is the right one."""
     lower, upper = face_of(dual, batch.costs[b])
-    found = _repair(batch, b, lower, upper, None, n_iter=0, tol=tol, rounds=NEIGHBORS, hasty=True)
+    found = _repair(batch, b, lower, upper, n_iter=0, tol=tol, rounds=NEIGHBORS, hasty=True)
     return found if found is not None and found.gap <= EXACT else None
 
 
@@ -57,7 +56,6 @@ def _repair(
     b: int,
     lower: Array,
     upper: Array,
-    best: SVMSolution | None,
     *,
     n_iter: int,
     tol: float,
@@ -68,10 +66,18 @@ def _repair(
 
     In haste, a face that is wrong is not certified if there is another round.
     """
+    compiled = batch.compiled_functions("compiled_finish")
+    if compiled is not None:
+        sets = lower.copy(), upper.copy(), rounds, hasty, most_free(batch)
+        rules = Limits(), FaceRules()
+        done, gap, point = compiled.repair(batch.arrays(b), *sets, *rules)
+        if done:
+            return solution_of(point, n_iter=n_iter, tol=tol) if np.isfinite(gap) else None
     c = batch.costs[b]
+    best: SVMSolution | None = None
     for left in reversed(range(rounds)):
         free = ~(lower | upper)
-        if is_too_large(batch, int(np.count_nonzero(free))):
+        if np.count_nonzero(free) > most_free(batch):
             return best
         face = solve_faces(batch.only(b), np.flatnonzero(free), upper)
         s, dual, excess = face.s[0], face.duals[0], face.excess[0]

@@ -33,6 +33,9 @@ REFINEMENTS = 2
 BOUND = 1e-9
 """Share of the cost within which a multiplier is at its bound."""
 
+VIOLATION = 1e-9
+"""Margin violation above which a row is on another face."""
+
 
 class FaceRules(NamedTuple):
     """The constants above, for functions that were compiled before one of them changed."""
@@ -40,6 +43,8 @@ class FaceRules(NamedTuple):
     regular: float = REGULAR
     refinements: int = REFINEMENTS
     passes: int = PASSES
+    bound: float = BOUND
+    violation: float = VIOLATION
 
 
 class Faces(NamedTuple):
@@ -65,9 +70,9 @@ def face_of(dual: Array, costs: Array) -> tuple[Array, Array]:
     return dual <= BOUND * costs, dual >= (1.0 - BOUND) * costs
 
 
-def is_too_large(batch: SVMBatch, n_free: int) -> bool:
-    """Return whether so many rows are free that the face cannot be the right one."""
-    return n_free > 2 * batch.rows.n_columns + SPARE_ROWS
+def most_free(batch: SVMBatch) -> int:
+    """Return the number of free rows above which the face cannot be the right one."""
+    return 2 * batch.rows.n_columns + SPARE_ROWS
 
 
 def solve_faces(batch: SVMBatch, free: Array, upper: Array) -> Faces:
@@ -123,16 +128,8 @@ def _one_by_one(compiled: Any, batch: SVMBatch, free: Array, upper: Array) -> Fa
     B, n = batch.signs.shape
     faces = Faces(*(np.empty((B, size)) for size in (batch.scale.shape[1], 1, n, n)))
     for b in range(B):
-        regular, *face = compiled.solve_face(
-            batch.rows.table,
-            batch.signs[b],
-            batch.costs[b],
-            batch.scale[b],
-            batch.deflated[b],
-            free,
-            upper,
-            FaceRules(),
-        )
+        table, _, *problem = batch.arrays(b)
+        regular, *face = compiled.solve_face(table, *problem, free, upper, FaceRules())
         if not regular:
             face = [part[0] for part in _side_by_side(batch.only(b), free, upper)]
         for parts, part in zip(faces, face, strict=True):

@@ -118,13 +118,12 @@ class InteriorPoint:
             with np.errstate(all="ignore"):  # what overflows is not certified
                 part_solutions = self._solve_part(part)
             for position, solution in enumerate(part_solutions):
-                dual = np.zeros(len(kept))
-                dual[kept] = solution.dual
                 b = problems[position]
-                moved = uncentre(part, position, solution)
+                solutions[b] = uncentre(part, position, solution)
                 if not kept.all():  # the part has its own centre, relative to the batch's
-                    moved = uncentre(batch, b, moved)
-                solutions[b] = replace(moved, dual=dual)
+                    dual = np.zeros(len(kept))
+                    dual[kept] = solution.dual
+                    solutions[b] = replace(uncentre(batch, b, solutions[b]), dual=dual)
         return [solutions[b] for b in range(len(batch))]
 
     def solve_from(self, batch: SVMBatch, b: int, rows: Array) -> SVMSolution | None:
@@ -175,7 +174,7 @@ class InteriorPoint:
         return None
 
     def _solve_one(self, batch: SVMBatch, tol: float) -> SVMSolution:
-        return uncentre(batch, 0, replace(self, tol=tol)._solve_all(batch)[0])
+        return uncentre(batch, 0, self._solve_all(batch, tol=tol)[0])
 
     def _solve_blocks(self, batch: BlockBatch) -> list[SVMSolution]:
         """Solve problems on rows in blocks by sifting."""
@@ -214,10 +213,14 @@ class InteriorPoint:
         return uncentre(batch, 0, solution)
 
     def _solve_all(
-        self, batch: SVMBatch, mu: float = FIRST_MU, weights: Array | None = None
+        self,
+        batch: SVMBatch,
+        mu: float = FIRST_MU,
+        weights: Array | None = None,
+        tol: float | None = None,
     ) -> list[SVMSolution]:
         """Iterate on all problems of the batch."""
-        return Iterations(self.tol, self.max_iter).run(batch, mu, weights)
+        return Iterations(tol or self.tol, self.max_iter).run(batch, mu, weights)
 
 
 def _same_support(batch: SVMBatch) -> Iterator[tuple[list[int], Array]]:

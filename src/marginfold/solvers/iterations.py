@@ -90,22 +90,14 @@ class Iterations:
 
     def run(self, batch: SVMBatch, mu: float, weights: Array | None) -> list[SVMSolution]:
         """Solve all problems, from the central path at mu above the weights if they are known."""
-        problems = Problems.of(batch)
-        if weights is not None:
-            weights = problems.in_units(weights)
-        if batch.compiled_functions("compiled") is not None:
-            return self._in_turn(batch, problems, mu, weights)
-        return self._side_by_side(batch, problems, mu, weights)
-
-    def _in_turn(
-        self, batch: SVMBatch, problems: Problems, mu: float, weights: Array | None
-    ) -> list[SVMSolution]:
-        """Iterate on one problem after the other."""
+        if batch.compiled_functions("compiled") is None:
+            return self._side_by_side(batch, mu, weights)
         solutions = []
         for b in range(len(batch)):
             if 1 < len(batch) and batch.rows.table.size * len(batch) > LONG_WORK:
                 report("problems", b, len(batch))
-            solutions.append(self._one(batch, problems, b, mu, weights))
+            known = None if weights is None else weights[b]
+            solutions.append(self._one(batch, b, mu, known))
         return solutions
 
     def _wants_face(self, batch: SVMBatch) -> bool:
@@ -117,23 +109,19 @@ class Iterations:
             return min(self.tol, IDENTIFIED)
         return self.tol if self.tol > ROUGH else SAFE * self.tol
 
-    def _one(
-        self, batch: SVMBatch, problems: Problems, b: int, mu: float, weights: Array | None
-    ) -> SVMSolution:
-        """Iterate on one problem."""
-        compiled, rules = compiled_iteration(), Rules()
-        scale, costs = problems.scale[b], problems.costs[b]
-        basis = _allowed(batch.deflated[b])
-        columns = _columns(batch.rows.features, scale[:-1], basis)
+    def _one(self, batch: SVMBatch, b: int, mu: float, weights: Array | None) -> SVMSolution:
+        """Iterate on one problem with compiled functions, in units of the mean cost."""
+        compiled, rules = batch.compiled_functions("compiled"), Rules()
+        unit = float(batch.costs[b].mean())
+        scale, costs = batch.scale[b] * np.sqrt(unit), batch.costs[b] / unit
+        basis = compiled.complement(batch.deflated[b]) if batch.deflated.shape[2] else None
+        columns = _columns(batch.rows.features, scale, basis)
         u = np.empty(len(columns))
         if weights is not None:
-            u[:-1] = weights[b, :-1] if basis is None else weights[b, :-1] @ basis
-            u[-1] = weights[b, -1]
-        problem = (
-            columns,
-            np.ascontiguousarray(problems.signs[b], dtype=np.float64),
-            np.ascontiguousarray(costs),
-        )
+            coef = weights[:-1] / np.sqrt(unit)
+            u[:-1] = coef if basis is None else coef @ basis
+            u[-1] = weights[-1]
+        problem = columns, batch.signs[b], costs
         P, Q, t = compiled.start(*problem, u, weights is not None, float(mu), rules)
         tally = np.array([0.0, np.inf, 0.0])
         best: SVMSolution | None = None
@@ -150,16 +138,17 @@ class Iterations:
             if not (looks or done):
                 continue
             s = u[:-1] if basis is None else basis @ u[:-1]
-            solution = self._finish(batch, b, problems.cost_unit[b], s, P, Q, n_iter)
+            solution = self._finish(batch, b, unit, s, P, Q, n_iter)
             if best is None or solution.gap < best.gap:
                 best = solution
             if done or solution.converged:
                 return best
 
-    def _side_by_side(
-        self, batch: SVMBatch, problems: Problems, mu: float, weights: Array | None
-    ) -> list[SVMSolution]:
-        """Iterate on all problems; those that are finished leave the batch."""
+    def _side_by_side(self, batch: SVMBatch, mu: float, weights: Array | None) -> list[SVMSolution]:
+        """Iterate on all problems with NumPy; those that are finished leave the batch."""
+        problems = Problems.of(batch)
+        if weights is not None:
+            weights = problems.in_units(weights)
         state = start(problems, mu, weights)
         solutions: dict[int, SVMSolution] = {}
         best_gap = np.full(len(batch), np.inf)
@@ -210,13 +199,6 @@ class Iterations:
                 return exact
         plain = certify(batch, b, coef, dual, n_iter=n_iter, tol=self.tol)
         return plain if exact is None or plain.gap <= exact.gap else exact
-
-
-def _allowed(deflated: Array) -> Array | None:
-    """Return an orthonormal basis of what is orthogonal to the deflated directions, if any."""
-    taken = deflated[:, deflated.any(axis=0)]
-    k = taken.shape[1]
-    return np.linalg.qr(taken, mode="complete")[0][:, k:] if k else None
 
 
 def _columns(features: Array, scale: Array, basis: Array | None) -> Array:

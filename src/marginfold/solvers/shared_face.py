@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from marginfold.rows import Array
-from marginfold.solvers.certificate import certify_all
-from marginfold.solvers.crossover import VIOLATION
-from marginfold.solvers.faces import face_of, is_too_large, solve_faces
+from marginfold.solvers.certificate import Limits, certify_all, solution_of
+from marginfold.solvers.faces import VIOLATION, FaceRules, face_of, most_free, solve_faces
 from marginfold.solvers.svm import EXACT, SVMBatch, SVMSolution
 
 
@@ -27,13 +26,26 @@ def solve_on_face(
     """
     lower, upper = face_of(dual, batch.costs[problems[0]])
     free = np.flatnonzero(~(lower | upper))
-    if not len(free) or is_too_large(batch, len(free)):
+    if not 0 < len(free) <= most_free(batch):
         return []
+    compiled = batch.compiled_functions("compiled_finish")
+    if compiled is not None:
+        stacks = batch.scale[problems], batch.deflated[problems]
+        good, *points = compiled.solve_on_face(
+            batch.arrays(problems[0]), *stacks, lower, upper, Limits(), FaceRules()
+        )
+        coefs, intercepts, duals, objectives = (part[:good] for part in points)
+        return [
+            solution_of((coef, intercept, dual, *values), n_iter=0, tol=tol)
+            for coef, intercept, dual, values in zip(
+                coefs, intercepts, duals, objectives, strict=True
+            )
+        ]
     part = batch.take(problems)
     s, _, duals, excess = solve_faces(part, free, upper)
     wrong = (lower & (excess < -VIOLATION)) | (upper & (excess > VIOLATION))
     wrong |= (duals < 0.0) | (duals > part.costs)
-    good = _leading(~wrong.any(axis=1))
+    good = _leading(np.logical_not(wrong.any(axis=1)))
     if not good:
         return []
     part = batch.take(problems[:good])

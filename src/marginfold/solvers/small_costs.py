@@ -2,7 +2,8 @@
 
 Then all multipliers are at their bounds: ``s = P_N X'(y c)`` is the difference of the two sides'
 mean rows, and there is a bias with ``y (x's + b) <= 1`` for all rows.  This needs sides of equal
-total cost, as balanced ones have, and is seen in two passes over the rows.
+total cost, as balanced ones have, and is seen in two passes over the rows; the sides reach into
+each other by no less than their mean rows are apart, which mostly rules it out after one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ MOST_ENTRIES = 1_000_000
 MARGIN = 2.0
 """Distance between the margins of the two sides."""
 
+ROUNDING = 1e-9
+"""Relative rounding error that the distance of the mean rows may have."""
+
 
 def solve_small_costs(batch: SVMBatch, *, tol: float) -> dict[int, SVMSolution]:
     """Return the certified solutions of the problems of this kind."""
@@ -32,19 +36,28 @@ def solve_small_costs(batch: SVMBatch, *, tol: float) -> dict[int, SVMSolution]:
 
 def _solve_some(batch: SVMBatch, problems: Array, tol: float) -> dict[int, SVMSolution]:
     y, c = batch.signs[problems], batch.costs[problems]
-    balanced = np.abs((y * c).sum(axis=1)) <= y.shape[1] * EPS * c.sum(axis=1)
+    pushed = y * c
+    balanced = np.abs(pushed.sum(axis=1)) <= y.shape[1] * EPS * c.sum(axis=1)
     if not balanced.any():
         return {}
     part = batch.take(problems[balanced])
-    s = part.project_all(((part.signs * part.costs) @ part.rows.features) * part.scale)
-    scores = (s * part.scale) @ part.rows.features.T
+    s = part.project_all((pushed[balanced] @ part.rows.features) * part.scale)
+    least = np.einsum("bj,bj->b", s, s) / part.smaller_sides  # the mean rows are so far apart
     found = {}
-    for i, b in enumerate(problems[balanced]):
-        if _reach(scores[i], part.signs[i], part.costs[i]) <= MARGIN:
-            solution = certify(part, i, s[i], part.costs[i], n_iter=0, tol=tol)
-            if solution.converged:
-                found[int(b)] = uncentre(part, i, solution)
+    for i in np.flatnonzero(least <= MARGIN * (1.0 + ROUNDING)):
+        solution = _solve_one(part.only(int(i)), tol)
+        if solution is not None:
+            found[int(problems[balanced][i])] = solution
     return found
+
+
+def _solve_one(one: SVMBatch, tol: float) -> SVMSolution | None:
+    s = one.project_all(((one.signs * one.costs) @ one.rows.features) * one.scale)
+    scores = (s * one.scale) @ one.rows.features.T
+    if _reach(scores, one.signs, one.costs) > MARGIN:
+        return None
+    solution = certify(one, 0, s[0], one.costs[0], n_iter=0, tol=tol)
+    return uncentre(one, 0, solution) if solution.converged else None
 
 
 def _reach(f: Array, y: Array, c: Array) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -100,9 +101,23 @@ class SVMBatch:
         """Return the batch for compiled functions, which need plain arrays, or for NumPy."""
         if self.compiled == compiled:
             return self
-        arrays = self.signs, self.costs, self.scale, self.deflated
-        plain = [np.require(array, np.float64, ("C", "W")) for array in arrays]
-        return SVMBatch(self.rows, *plain, compiled)
+        signs, costs, scale, deflated = (
+            np.require(array, np.float64, ("C", "W"))
+            for array in (self.signs, self.costs, self.scale, self.deflated)
+        )
+        return SVMBatch(self.rows, signs, costs, scale, deflated, compiled)
+
+    def arrays(self, b: int) -> tuple[Array, ...]:
+        """Return what compiled functions are given of problem b."""
+        rows = self.rows
+        return (
+            rows.table,
+            rows.centre,
+            self.signs[b],
+            self.costs[b],
+            self.scale[b],
+            self.deflated[b],
+        )
 
     def compiled_functions(self, name: str) -> Any:
         """Return a module of compiled functions beside this one if they serve these problems."""
@@ -110,16 +125,12 @@ class SVMBatch:
             return compiled_module(f"marginfold.solvers.{name}")
         return None
 
-    @property
+    @cached_property
     def smaller_sides(self) -> Array:
         """The total cost of the cheaper side of each problem."""
         above = self.signs > 0
         positive = np.where(above, self.costs, 0.0).sum(axis=1)
         return np.minimum(positive, np.where(above, 0.0, self.costs).sum(axis=1))
-
-    def smaller_side(self, b: int) -> float:
-        """Return the total cost of the cheaper side."""
-        return float(self.only(b).smaller_sides[0])
 
     def only(self, b: int) -> SVMBatch:
         """Return problem b alone, without a copy."""
@@ -151,11 +162,11 @@ class SVMBatch:
     def take(self, problems: Sequence[int] | Array, rows: Array | None = None) -> SVMBatch:
         """Return the batch of some problems, on some rows (which are centred anew)."""
         index = np.asarray(problems)
-        kept = slice(None) if rows is None else rows
+        signs, costs = self.signs[index], self.costs[index]
         return SVMBatch(
             rows=self.rows if rows is None else SharedRows(self.rows.features[rows]),
-            signs=self.signs[index][:, kept],
-            costs=self.costs[index][:, kept],
+            signs=signs if rows is None else signs.take(rows, axis=1),
+            costs=costs if rows is None else costs.take(rows, axis=1),
             scale=self.scale[index],
             deflated=self.deflated[index],
             compiled=self.compiled,
