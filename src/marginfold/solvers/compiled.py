@@ -139,11 +139,12 @@ def iterate(
     ``tally`` holds the iterations so far, the best gap, and how many did not lower it.
     """
     d = np.empty(len(y))
+    P0, P1, Q0, Q1 = P[0], P[1], Q[0], Q[1]
     for step in range(pause + 1):
         for i in range(len(y)):
-            d[i] = 1.0 / (Q[0, i] / P[0, i] + Q[1, i] / P[1, i])
-        K, pull, predictor = _normal(columns, y, d, P[0], t)
-        gap = _gap(c, u, P[0], t, pull)
+            d[i] = 1.0 / (Q0[i] / P0[i] + Q1[i] / P1[i])
+        K, pull, predictor = _normal(columns, y, d, P0, t)
+        gap = _gap(c, u, P0, t, pull)
         if step > 0 or tally[0] == 0:
             better = gap < rules.progress * tally[1] or tally[1] > rules.nearly
             tally[2] = 0.0 if better and tally[2] <= rules.patience else tally[2] + 1.0
@@ -200,12 +201,13 @@ def _advance(
     for j in range(r):
         right[j] += pull[j] - (u[j] if j + 1 < r else 0.0)
     dt, da, dv, dxi = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    P0, P1, Q0, Q1 = P[0], P[1], Q[0], Q[1]
 
     du = _solve(columns, y, d, K, unit, right, 0)
     _scores(columns, y, du, dt)
     largest, comp, product = 1.0, 0.0, 0.0
     for i in range(n):
-        a, s, v, xi = P[0, i], P[1, i], Q[0, i], Q[1, i]
+        a, s, v, xi = P0[i], P1[i], Q0[i], Q1[i]
         change = -d[i] * (t[i] + dt[i])
         share, rest = change / a, -change / s
         largest = max(largest, max(max(-share, -rest), 1.0 + max(share, rest)))
@@ -220,8 +222,8 @@ def _advance(
     centring = sigma * mu
 
     for i in range(n):  # what the corrector adds to the affine right-hand side
-        dv[i] += centring / P[0, i]
-        dxi[i] += centring / P[1, i]
+        dv[i] += centring / P0[i]
+        dxi[i] += centring / P1[i]
         da[i] = y[i] * d[i] * (dv[i] - dxi[i])
     more = _sums(columns, da)
     for j in range(r):
@@ -230,7 +232,7 @@ def _advance(
     _scores(columns, y, du, dt)
     blocked = TINY
     for i in range(n):
-        a, s, v, xi = P[0, i], P[1, i], Q[0, i], Q[1, i]
+        a, s, v, xi = P0[i], P1[i], Q0[i], Q1[i]
         change = d[i] * (dv[i] - dxi[i] - t[i] - dt[i])
         da[i] = change
         dv[i] += -v - v / a * change
@@ -246,10 +248,10 @@ def _advance(
         u[j] += length * du[j]
     for i in range(n):
         t[i] += length * dt[i]
-        P[0, i] += length * da[i]
-        P[1, i] -= length * da[i]
-        Q[0, i] += length * dv[i]
-        Q[1, i] += length * dxi[i]
+        P0[i] += length * da[i]
+        P1[i] -= length * da[i]
+        Q0[i] += length * dv[i]
+        Q1[i] += length * dxi[i]
     return True
 
 
@@ -263,13 +265,17 @@ def _normal(columns: Array, y: Array, d: Array, a: Array, t: Array) -> tuple[Arr
     roots = np.empty(CHUNK)
     for begin in range(0, n, CHUNK):
         size = min(CHUNK, n - begin)
+        part = slice(begin, begin + size)
+        signs, weights, first, second = y[part], d[part], a[part], t[part]
+        pulls, predictors = weighted[r], weighted[r + 1]
         for i in range(size):
-            roots[i] = np.sqrt(d[begin + i])
-            weighted[r, i] = y[begin + i] * a[begin + i] / roots[i]
-            weighted[r + 1, i] = -y[begin + i] * t[begin + i] * roots[i]
+            roots[i] = np.sqrt(weights[i])
+            pulls[i] = signs[i] * first[i] / roots[i]
+            predictors[i] = -signs[i] * second[i] * roots[i]
         for j in range(r):
+            column, product = columns[j, part], weighted[j]
             for i in range(size):
-                weighted[j, i] = columns[j, begin + i] * roots[i]
+                product[i] = column[i] * roots[i]
         _add_products(weighted, size, total)
     K = np.empty((r, r))
     pull, predictor = np.empty(r), np.empty(r)
@@ -286,11 +292,13 @@ def _normal(columns: Array, y: Array, d: Array, a: Array, t: Array) -> tuple[Arr
 def _add_products(B: Array, size: int, total: Array) -> None:
     """Add ``B B'`` of the first columns to the lower triangle, block by block."""
     for i in range(0, len(B), TILE):
+        b0, b1, b2 = B[i, :size], B[i + 1, :size], B[i + 2, :size]
         for j in range(0, i + 1, TILE):
+            c0, c1, c2 = B[j], B[j + 1], B[j + 2]
             s00 = s01 = s02 = s10 = s11 = s12 = s20 = s21 = s22 = 0.0
-            for k in range(size):
-                p0, p1, p2 = B[i, k], B[i + 1, k], B[i + 2, k]
-                q0, q1, q2 = B[j, k], B[j + 1, k], B[j + 2, k]
+            for k in range(len(b0)):
+                p0, p1, p2 = b0[k], b1[k], b2[k]
+                q0, q1, q2 = c0[k], c1[k], c2[k]
                 s00 += p0 * q0
                 s01 += p0 * q1
                 s02 += p0 * q2
@@ -324,20 +332,22 @@ def _scores(columns: Array, factors: Array, u: Array, out: Array) -> None:
     """Fill out with ``factors (X s + b)``, several features at a time."""
     r, n = columns.shape
     for begin in range(0, n, CHUNK):
-        end = min(begin + CHUNK, n)
-        for i in range(begin, end):
-            out[i] = 0.0
+        part = slice(begin, min(begin + CHUNK, n))
+        scores, signs = out[part], factors[part]
+        for i in range(len(scores)):
+            scores[i] = 0.0
         first = r % TILE
         for j in range(first):
-            w0 = u[j]
-            for i in range(begin, end):
-                out[i] += w0 * columns[j, i]
+            w0, x0 = u[j], columns[j, part]
+            for i in range(len(scores)):
+                scores[i] += w0 * x0[i]
         for j in range(first, r, TILE):
             w0, w1, w2 = u[j], u[j + 1], u[j + 2]
-            for i in range(begin, end):
-                out[i] += w0 * columns[j, i] + w1 * columns[j + 1, i] + w2 * columns[j + 2, i]
-        for i in range(begin, end):
-            out[i] *= factors[i]
+            x0, x1, x2 = columns[j, part], columns[j + 1, part], columns[j + 2, part]
+            for i in range(len(scores)):
+                scores[i] += w0 * x0[i] + w1 * x1[i] + w2 * x2[i]
+        for i in range(len(scores)):
+            scores[i] *= signs[i]
 
 
 @kernel
@@ -346,9 +356,9 @@ def _sums(columns: Array, p: Array) -> Array:
     r, n = columns.shape
     sums = np.empty(r)
     for j in range(r):
-        total = 0.0
+        column, total = columns[j], 0.0
         for i in range(n):
-            total += columns[j, i] * p[i]
+            total += column[i] * p[i]
         sums[j] = total
     return sums
 

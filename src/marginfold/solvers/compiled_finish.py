@@ -54,25 +54,28 @@ def solve_face(
     n, r, m = len(y), len(scale), len(free)
     X, centre = np.empty((m, r)), np.zeros(r)
     for k in range(m):
+        x, row = X[k], table[free[k]]
         for j in range(r):
-            X[k, j] = table[free[k], j] * scale[j]
-        _project(N, X[k], rules.passes)
+            x[j] = row[j] * scale[j]
+        _project(N, x, rules.passes)
         for j in range(r):
-            centre[j] += X[k, j] / m
+            centre[j] += x[j] / m
     size = 0.0
     for k in range(m):
+        x = X[k]
         for j in range(r):
-            X[k, j] -= centre[j]
-            size += X[k, j] * X[k, j]
+            x[j] -= centre[j]
+            size += x[j] * x[j]
     size = size / m if size > 0.0 else 1.0
     s, total = np.zeros(r), 0.0
     dual, excess = np.zeros(n), np.empty(n)
     for i in range(n):
         if upper[i]:
             dual[i] = c[i]
-            total += y[i] * c[i]
+            row, push = table[i], y[i] * c[i]
+            total += push
             for j in range(r):
-                s[j] += y[i] * c[i] * table[i, j]
+                s[j] += push * row[j]
     for j in range(r):
         s[j] *= scale[j]
     _project(N, s, rules.passes)
@@ -82,9 +85,9 @@ def solve_face(
     system[m, m] = 0.0
     for k in range(m):
         for h in range(k + 1):
-            product = 0.0
+            product, first, second = 0.0, X[k], X[h]
             for j in range(r):
-                product += X[k, j] * X[h, j]
+                product += first[j] * second[j]
             system[k, h] = system[h, k] = product / size
     pivots = np.empty(m + 1, dtype=np.intp)
     if not _eliminate(system, pivots, rules.regular):
@@ -93,19 +96,19 @@ def solve_face(
     for _ in range(1 + rules.refinements):
         right[m] = -total
         for k in range(m):
-            score = intercept
+            score, x = intercept, X[k]
             for j in range(r):
-                score += X[k, j] * s[j]
+                score += x[j] * s[j]
             right[k] = y[free[k]] - score
             right[m] -= beta[k]
         right[m] *= size
         _substitute(system, pivots, right)
         intercept += right[m]
         for k in range(m):
-            change = right[k] / size
+            change, x = right[k] / size, X[k]
             beta[k] += change
             for j in range(r):
-                s[j] += change * X[k, j]
+                s[j] += change * x[j]
     _project(N, s, rules.passes)
     weights = np.empty(r)
     for j in range(r):
@@ -236,8 +239,9 @@ def nearby(problem: Problem, coef: Array, intercept: float, dual: Array) -> floa
         excess += c[i] * max(1.0 - y[i] * (f[i] + intercept), 0.0) - dual[i]
         total += c[i]
         if dual[i] != 0.0:
+            row, push = table[i], y[i] * dual[i]
             for j in range(r):
-                pull[j] += y[i] * dual[i] * table[i, j]
+                pull[j] += push * row[j]
     for j in range(r):
         pull[j] *= scale[j]
     _project(N, pull, 2)
@@ -332,8 +336,9 @@ def _dual_value(
         a = dual[i]
         if a != 0.0:
             value += a
+            row, push = table[i], y[i] * a
             for j in range(r):
-                part = y[i] * a * table[i, j]
+                part = push * row[j]
                 pull[j] += part
                 squares[j] += part * part
     for j in range(r):
@@ -379,9 +384,9 @@ def _evaluate(
         if dual[i] < limits.upper_share * c[i] and abs(1.0 - f[i]) < limits.stretch:
             near += 1
             dear += c[i]
-            length = 0.0
+            length, row = 0.0, table[i]
             for j in range(r):
-                length += abs(weights[j] * table[i, j])
+                length += abs(weights[j] * row[j])
             summands = max(summands, length)
     if near == 0:
         return objective, intercept, 1.0
@@ -464,9 +469,9 @@ def _median(first: float, second: float, third: float) -> float:
 @kernel
 def _scores(table: Array, weights: Array, out: Array) -> None:
     for i in range(len(out)):
-        score = 0.0
+        score, row = 0.0, table[i]
         for j in range(len(weights)):
-            score += weights[j] * table[i, j]
+            score += weights[j] * row[j]
         out[i] = score
 
 
@@ -504,11 +509,12 @@ def _eliminate(A: Array, pivots: Array, regular: float) -> bool:
         least, most = min(least, size), max(most, size)
         if not size > 0.0:
             return False
+        rest = A[k, k + 1 :]
         for i in range(k + 1, m):
             A[i, k] /= A[k, k]
-            factor = A[i, k]
-            for j in range(k + 1, m):
-                A[i, j] -= factor * A[k, j]
+            factor, row = A[i, k], A[i, k + 1 :]
+            for j in range(len(rest)):
+                row[j] -= factor * rest[j]
     return bool(least > regular * most)
 
 
@@ -520,12 +526,12 @@ def _substitute(A: Array, pivots: Array, right: Array) -> None:
         p = pivots[k]
         right[k], right[p] = right[p], right[k]
     for i in range(m):
-        total = right[i]
+        total, row = right[i], A[i]
         for j in range(i):
-            total -= A[i, j] * right[j]
+            total -= row[j] * right[j]
         right[i] = total
     for i in range(m - 1, -1, -1):
-        total = right[i]
-        for j in range(i + 1, m):
-            total -= A[i, j] * right[j]
+        total, row, known = right[i], A[i, i + 1 :], right[i + 1 :]
+        for j in range(len(known)):
+            total -= row[j] * known[j]
         right[i] = total / A[i, i]
