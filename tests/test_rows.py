@@ -34,6 +34,15 @@ def test_blocks_are_of_the_target_size():
     assert max(sizes) <= rows_module.BLOCK_BYTES
 
 
+def test_rotated_rows_are_those_of_the_product():
+    rotation = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    found, expected = SharedRows(Z, rotation), SharedRows(Z @ rotation)
+    assert_allclose(found.table, expected.table, atol=1e-14)
+    assert_allclose(found.centre, expected.centre, atol=1e-14)
+    remote = SharedRows(Z + 1e8, rotation)  # centred before it is rotated: no digits are lost
+    assert_allclose(remote.features, found.features, atol=1e-7)
+
+
 @pytest.mark.parametrize("shape", [(45, 13), (300, 6), (3000, 70), (5, 0)])
 def test_a_column_of_a_product_does_not_depend_on_later_ones(shape):
     A, B = rng.standard_normal(shape), rng.standard_normal((shape[1], 20))

@@ -103,6 +103,8 @@ class SharedRows:
     Parameters
     ----------
     Z : array of shape (n, r)
+    rotation : array of shape (r, r), optional
+        Orthogonal; the rows are those of ``Z @ rotation``, without a copy of them in between.
 
     Attributes
     ----------
@@ -114,13 +116,18 @@ class SharedRows:
         The mean row.
     """
 
-    def __init__(self, Z: Array) -> None:
+    def __init__(self, Z: Array, rotation: Array | None = None) -> None:
         n, r = Z.shape
-        self.centre = Z.mean(axis=0)
+        mean = Z.mean(axis=0)
+        self.centre = mean if rotation is None else mean @ rotation
         self.table = np.empty((n, r + 1))
         self.table[:, r] = 1.0
-        np.subtract(Z, self.centre, out=self.table[:, :r])
         self.features = self.table[:, :r]
+        if rotation is None:
+            np.subtract(Z, mean, out=self.features)
+        else:
+            for block in row_blocks(n, r):
+                np.matmul(Z[block] - mean, rotation, out=self.features[block])
         self._pairs: Array | None = None
 
     @property

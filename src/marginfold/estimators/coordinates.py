@@ -150,4 +150,4 @@ class LocalCoordinates:
     def solver_rows(self, metric: Metric) -> SharedRows:
         """Return the labelled rows in the eigenvectors of the metric."""
         known = np.asarray(self.codes) != UNLABELLED
-        return SharedRows(metric.rotate(self.Z if known.all() else self.Z[known]))
+        return SharedRows(self.Z if known.all() else self.Z[known], metric.Q)

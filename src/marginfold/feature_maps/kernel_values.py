@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.parameters import Choice, Either, Number, shown
-from marginfold.rows import Array, dense
+from marginfold.rows import Array, dense, row_blocks
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
 """Kernel names that `ExactKernel` takes."""
@@ -47,6 +47,8 @@ class KernelFunction:
             return np.zeros((X.shape[0], Y.shape[0]))
         if callable(self.kernel):
             return _called(self.kernel, X, Y)
+        if self.kernel == "rbf" and not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Y)):
+            return _rbf(X, Y, self.gamma)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return np.asarray(
             pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **parameters)
@@ -64,6 +66,21 @@ class KernelFunction:
             K[start:, tile] = values.T
             K[tile, start:] = values
         return K
+
+
+def _rbf(X: Array, Y: Array, gamma: float) -> Array:
+    """Return ``exp(-gamma |x - y|^2)``, by as many rows as stay in the cache."""
+    K = np.empty((len(X), len(Y)))
+    twice = (2.0 * gamma) * Y.T
+    sizes, others = (gamma * np.einsum("ij,ij->i", rows, rows) for rows in (X, Y))
+    for block in row_blocks(*K.shape):
+        values = K[block]
+        np.matmul(X[block], twice, out=values)
+        values -= sizes[block, None]
+        values -= others
+        np.minimum(values, 0.0, out=values)
+        np.exp(values, out=values)
+    return K
 
 
 def check_kernel(owner: Any) -> None:

@@ -71,10 +71,6 @@ class Metric:
         rank = rank_of(self.total)
         return float(self.theta.sum()) / rank if rank else 0.0
 
-    def rotate(self, Z: Array) -> Array:
-        """Return rows in the coordinates of the eigenvectors."""
-        return Z if self.Q is None else Z @ self.Q
-
     def rotate_back(self, W: Array) -> Array:
         """Return directions (columns) in the coordinates of Z."""
         return W if self.Q is None else by_columns(self.Q, W)

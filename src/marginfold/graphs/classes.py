@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
 from marginfold.graphs.rule import GraphRule, read_codes, read_rows
+from marginfold.rows import row_blocks
 
 
 class TotalGraph(GraphRule):
@@ -154,10 +155,13 @@ class WithinLaplacian(ClassLaplacian):
         if not self._active[0].size:
             return np.zeros((Z.shape[1], Z.shape[1]))
         _, means = self._means(Z)
-        R = means[self.codes]  # unlabelled rows take any mean: their weight is 0
-        np.subtract(Z, R, out=R)
-        R *= np.sqrt(self._labelled_weights)[:, None]
-        return R.T @ R  # sum_c Z_c'Z_c - s_c m_c m_c', without the cancellation
+        roots = np.sqrt(self._labelled_weights)[:, None]
+        total = np.zeros((Z.shape[1], Z.shape[1]))
+        for block in row_blocks(*Z.shape):
+            R = Z[block] - means[self.codes[block]]  # unlabelled rows have no weight
+            R *= roots[block]
+            total += R.T @ R  # sum_c Z_c'Z_c - s_c m_c m_c', without the cancellation
+        return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,9 @@ COLD_ROWS = 25_000
 COLD_ROWS_WIDE, WIDE = 10_000, 150
 """The same with so many dimensions that a step on all rows is dear."""
 
+MANY_NUMBERS, FLAT = 800_000, 300
+"""Numbers in the rows, and rows per dimension, from which a single problem is sifted too."""
+
 WARM_ROWS = 3000
 """Rows from which a problem is sifted that starts at the solution of a similar one."""
 
@@ -98,7 +101,9 @@ def pays(batch: SVMBatch) -> bool:
 
 
 def _is_tall(n: int, r: int) -> bool:
-    return n >= (COLD_ROWS_WIDE if r >= WIDE else COLD_ROWS)
+    if n >= (COLD_ROWS_WIDE if r >= WIDE else COLD_ROWS):
+        return True
+    return n * r >= MANY_NUMBERS and n >= FLAT * r
 
 
 def solve_chains(

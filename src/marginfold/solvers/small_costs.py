@@ -36,23 +36,20 @@ def solve_small_costs(batch: SVMBatch, *, tol: float) -> dict[int, SVMSolution]:
 
 def _solve_some(batch: SVMBatch, problems: Array, tol: float) -> dict[int, SVMSolution]:
     y, c = batch.signs[problems], batch.costs[problems]
-    pushed = y * c
-    balanced = np.abs(pushed.sum(axis=1)) <= y.shape[1] * EPS * c.sum(axis=1)
-    if not balanced.any():
-        return {}
-    part = batch.take(problems[balanced])
-    s = part.project_all((pushed[balanced] @ part.rows.features) * part.scale)
-    least = np.einsum("bj,bj->b", s, s) / part.smaller_sides  # the mean rows are so far apart
+    balanced = np.abs((y * c).sum(axis=1)) <= y.shape[1] * EPS * c.sum(axis=1)
     found = {}
-    for i in np.flatnonzero(least <= MARGIN * (1.0 + ROUNDING)):
-        solution = _solve_one(part.only(int(i)), tol)
+    for b in problems[balanced]:
+        solution = _solve_one(batch.only(int(b)), tol)
         if solution is not None:
-            found[int(problems[balanced][i])] = solution
+            found[int(b)] = solution
     return found
 
 
 def _solve_one(one: SVMBatch, tol: float) -> SVMSolution | None:
     s = one.project_all(((one.signs * one.costs) @ one.rows.features) * one.scale)
+    apart = float(s[0] @ s[0]) / float(one.smaller_sides[0])
+    if not apart <= MARGIN * (1.0 + ROUNDING):
+        return None
     scores = (s * one.scale) @ one.rows.features.T
     if _reach(scores, one.signs, one.costs) > MARGIN:
         return None
