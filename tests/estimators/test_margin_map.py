@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from itertools import permutations
 
 import numpy as np
@@ -40,7 +41,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginfold import GESVC, LapSVC, MarginMap
-from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
 from marginfold.estimators import margin_map
 
 WINE, WINE_Y = load_wine(return_X_y=True)
@@ -153,7 +154,11 @@ def test_rows_lie_in_the_polygon_of_the_anchors_each_on_its_own(classifier):
 def test_sharper_maps_are_nearer_to_the_anchors():
     previous = np.inf
     for sharpness in (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 100.0):
-        fitted = MarginMap(SVC(), sharpness=sharpness).fit(X, Y)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted = MarginMap(SVC(), sharpness=sharpness).fit(X, Y)
+        dots = [w for w in caught if issubclass(w.category, MarginfoldWarning)]
+        assert len(dots) == (sharpness == 100)  # then most rows of a class are one point
         predicted = np.searchsorted(fitted.classes_, fitted.classifier_.predict(NEW))
         distance = np.linalg.norm(fitted.transform(NEW) - fitted.anchors_[predicted], axis=1).mean()
         assert distance < previous

@@ -16,7 +16,7 @@ from sklearn.utils import check_array, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from marginfold.atomic import atomic_fit
-from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.estimators.class_margins import (
     check_has_margins,
     check_one_vs_rest,
@@ -50,6 +50,9 @@ EXACT_ROWS = 2000
 
 EXACT_RANK = 200
 """Leading kernel coordinates that the default classifier takes."""
+
+DOTS = 0.1
+"""Share of rows on an anchor, to the last digit, above which a map is more dots than a map."""
 
 LANDMARKS = 500
 """Landmarks that the default classifier takes of more rows."""
@@ -123,7 +126,9 @@ class MarginMap(
 
     A sharper map is hardly ever less accurate; in the limit its classes are dots and its accuracy
     is that of the classifier.  So the smoother map wins; for the last hundredth give a number such
-    as 8.  Many rows need no more than one small split:
+    as 8.  On a dot all rows are equally near, those of another label too, and a single neighbor is
+    one of them by chance: a sharpness with which many rows share a dot is warned of.  Many rows
+    need no more than one small split:
     ``cv=StratifiedShuffleSplit(1, train_size=5000, test_size=5000)``.
 
     A classifier that knows its training rows by heart shows them nearer to the anchors than new
@@ -215,6 +220,7 @@ class MarginMap(
         self.anchors_ = circle_points(self.order_)
         if self.sharpness != "auto":
             self.sharpness_ = float(self.sharpness)
+            self._warn_of_dots(sides[0])
             return
         by_part = accuracies(parts, self.anchors_)
         accuracy = np.average(by_part, axis=0, weights=[side.weights.sum() for side in sides])
@@ -224,6 +230,18 @@ class MarginMap(
             "accuracy": accuracy,
             "split_accuracy": by_part,
         }
+
+    def _warn_of_dots(self, side: Side) -> None:
+        """Warn if so many rows stand on an anchor that the nearest of them is one by chance."""
+        drawn = memberships(side.margins, self.sharpness_).max(axis=1)
+        share = float(np.average(drawn == 1.0, weights=side.weights))
+        if share > DOTS:
+            warn(
+                f"MarginMap: with sharpness={self.sharpness_:g}, {share:.0%} of the rows are on "
+                "the anchor of a class to the last digit. Rows there are equally near, whatever "
+                "their label: use a smaller sharpness, or more than one neighbor.",
+                MarginfoldWarning,
+            )
 
     def _classifier(self, X: Any, weights: Array) -> Any:
         if self.classifier is not None:
