@@ -14,7 +14,7 @@ from solvers.test_certificate import check_honest
 
 from marginfold.rows import SharedRows
 from marginfold.solvers import InteriorPoint, SVMBatch
-from marginfold.solvers.certificate import certify, certify_all
+from marginfold.solvers.certificate import Limits, certify, certify_all
 from marginfold.solvers.crossover import crossover
 from marginfold.solvers.faces import face_of, solve_faces
 from marginfold.solvers.shared_face import solve_on_face
@@ -197,7 +197,7 @@ def test_what_a_solution_is_for_another_problem(seed):
     batch = random_batch(n_problems=2, n_deflated=2, seed=seed)
     first, _ = InteriorPoint(compiled=False).solve_batch(batch)
     coef = first.coef.copy()
-    found = finish.nearby(batch.marked(True).arrays(1), coef, first.intercept, first.dual)
+    found = finish.nearby(batch.marked(True).arrays(1), coef, first.intercept, first.dual, Limits())
     N, y, c = batch.deflated[1], batch.signs[1], batch.costs[1]
     X = batch.rows.features * batch.scale[1]
     kept = np.eye(len(N)) - N @ N.T

@@ -83,7 +83,9 @@ class LocalFactor:
         means, squares = np.zeros((2, len(pivots)))
         for block in row_blocks(*self._space.shape):
             values = self.kernel.columns(block, pivots) - self._space[block, : self.used] @ known.T
-            new = solve_triangular(triangle, values.T, lower=True, check_finite=False).T
+            new = solve_triangular(
+                triangle, values.T, lower=True, overwrite_b=True, check_finite=False
+            ).T
             self._space[block, columns] = new
             row_squares[block] = np.einsum("ij,ij->i", new, new)
             means += self.share[block] @ new

@@ -17,6 +17,7 @@ import numpy as np
 from marginfold.blocks import LocalBlocks
 from marginfold.progress import report
 from marginfold.rows import Array
+from marginfold.solvers.certificate import Limits
 from marginfold.solvers.crossover import from_face
 from marginfold.solvers.iterations import LONG_WORK
 from marginfold.solvers.shared_face import solve_on_face
@@ -259,7 +260,8 @@ class _Chain:
         coef = solution.coef * batch.scale[before] / scale
         compiled = batch.compiled_functions("compiled_finish")
         if compiled is not None:
-            mu = compiled.nearby(batch.arrays(b), coef, solution.intercept, solution.dual)
+            point = coef, solution.intercept, solution.dual
+            mu = compiled.nearby(batch.arrays(b), *point, Limits())
             return Nearby(np.append(coef, solution.intercept)[None], float(mu))
         coef = project(batch, b, coef)
         hinge = np.maximum(1.0 - y * (X @ (scale * coef) + solution.intercept), 0.0)

@@ -36,7 +36,7 @@ def first_call() -> None:
     none = np.zeros(2, dtype=bool)
     repair(problem, none, none, 1, False, 2, Limits(), FaceRules())
     solve_on_face(problem, scale[None], N[None], none, none, Limits(), FaceRules())
-    nearby(problem, np.ones(1), 0.0, np.ones(2))
+    nearby(problem, np.ones(1), 0.0, np.ones(2), Limits())
 
 
 @kernel
@@ -225,11 +225,11 @@ def solve_on_face(
 
 
 @kernel
-def nearby(problem: Problem, coef: Array, intercept: float, dual: Array) -> float:
+def nearby(problem: Problem, coef: Array, intercept: float, dual: Array, limits: Limits) -> float:
     """Return the mean complementarity of a point, in units of the mean cost; project the coef."""
     table, _, y, c, scale, N = problem
     n, r = len(y), len(scale)
-    _project(N, coef, 2)
+    _project(N, coef, limits.passes)
     weights, pull, f = np.empty(r), np.zeros(r), np.empty(n)
     for j in range(r):
         weights[j] = scale[j] * coef[j]
@@ -244,7 +244,7 @@ def nearby(problem: Problem, coef: Array, intercept: float, dual: Array) -> floa
                 pull[j] += push * row[j]
     for j in range(r):
         pull[j] *= scale[j]
-    _project(N, pull, 2)
+    _project(N, pull, limits.passes)
     for j in range(r):
         excess += 0.5 * (coef[j] * coef[j] + pull[j] * pull[j])
     return excess / (2.0 * total)
