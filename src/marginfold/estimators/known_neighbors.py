@@ -37,12 +37,15 @@ class KnownNeighbors(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """Return the shares of the votes, from scikit-learn's classifier itself."""
-        fitted = clone(self.classifier).fit(self.train, self.labels)
+        fitted = clone(self.classifier).fit(np.ascontiguousarray(self.train), self.labels)
         return np.asarray(fitted.predict_proba(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy, without the checks that X and y have passed before."""
-        return float(np.average(self.predicted == y, weights=sample_weight))
+        right = self.predicted == y
+        if sample_weight is None:
+            return np.count_nonzero(right) / len(right)
+        return float(np.average(right, weights=sample_weight))
 
 
 def finds_nested(classifier: Any, n_train: int) -> bool:
@@ -83,11 +86,11 @@ def known_neighbors(
     counted = classifier.weights == "uniform" or n_neighbors == 1
     models: dict[int, Any] = {}
     for d, k in enumerate(distinct):
-        leading = np.ascontiguousarray(train[:, :k])
+        leading = train[:, :k]
         if votes.close[d].any():
             models[k] = None
         elif counted:
             models[k] = KnownNeighbors(classifier, leading, labels, classes[votes.codes[d]])
         else:
-            models[k] = clone(classifier).fit(leading, labels)
+            models[k] = clone(classifier).fit(np.ascontiguousarray(leading), labels)
     return [models[k] for k in dimensions]

@@ -87,6 +87,8 @@ def nested_votes(
         close = gaps <= ROUNDING * sizes
     for d, k in enumerate(dimensions):
         again = np.flatnonzero(close[d])
+        if not len(again):
+            continue
         codes[d, again] = _exact(train[:, :k], train_codes, test[again, :k], n_neighbors)
     return Votes(codes, close)
 

@@ -56,10 +56,11 @@ class Deflation:
 
 def orthonormal_part(w: Array, W: Array) -> Array:
     """Return the unit vector along the part of w that is orthogonal to the columns of W."""
-    for _ in range(PASSES):
-        w = w / np.sqrt(w @ w)
+    w = w / np.sqrt(w @ w)
+    for _ in range(PASSES if W.shape[1] else 0):
         w = w - W @ (W.T @ w)
-    return np.asarray(w / np.sqrt(w @ w))
+        w = w / np.sqrt(w @ w)
+    return np.asarray(w)
 
 
 def leading_directions(total: Array, W: Array, n_directions: int) -> Array:
