@@ -6,6 +6,8 @@ guess that was slightly wrong is repaired by moving the rows that violate their 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from marginfold.rows import Array
@@ -23,25 +25,38 @@ NEIGHBORS = 2
 def crossover(
     batch: SVMBatch, b: int, lower: Array, upper: Array, dual: Array, *, n_iter: int, tol: float
 ) -> SVMSolution | None:
-    """Return the best certified solution on the faces that a nearly optimal point suggests."""
-    best = _repair(batch, b, lower, upper, n_iter=n_iter, tol=tol)
-    if best is not None and best.gap <= EXACT:
-        return best
-    c = batch.costs[b]
-    free = ~(lower | upper)
-    share = np.full(len(c), -1.0)  # of the cost; rows without one are at both bounds
-    share[free] = np.minimum(dual, c - dual)[free] / c[free]
-    n_free = batch.scale.shape[1] - np.count_nonzero(batch.deflated[b].any(axis=0)) + 1
-    surplus = np.argsort(-share)[n_free:]
-    surplus = surplus[share[surplus] >= 0]
-    if len(surplus):  # more free rows than dimensions: the doubtful ones go to their bounds
-        lower, upper = lower.copy(), upper.copy()
-        above = dual[surplus] > 0.5 * c[surplus]
-        lower[surplus], upper[surplus] = ~above, above
-        other = _repair(batch, b, lower, upper, n_iter=n_iter, tol=tol)
-        if best is None or (other is not None and other.gap < best.gap):
-            best = other
+    """Return the best certified solution on the faces that a nearly optimal point suggests.
+
+    With more free rows than dimensions the equations are singular: first the doubtful rows go to
+    their bounds.
+    """
+    best = None
+    for face in _guesses(batch, b, lower, upper, dual):
+        found = _repair(batch, b, *face, n_iter=n_iter, tol=tol)
+        if best is None or (found is not None and found.gap < best.gap):
+            best = found
+        if best is not None and best.gap <= EXACT:
+            break
     return best
+
+
+def _guesses(
+    batch: SVMBatch, b: int, lower: Array, upper: Array, dual: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Yield faces, the likeliest first."""
+    free = ~(lower | upper)
+    most = batch.scale.shape[1] - np.count_nonzero(batch.deflated[b].any(axis=0)) + 1
+    if np.count_nonzero(free) > most:
+        c = batch.costs[b]
+        share = np.full(len(c), -1.0)  # of the cost; rows without one are at both bounds
+        share[free] = np.minimum(dual, c - dual)[free] / c[free]
+        surplus = np.argsort(-share)[most:]
+        surplus = surplus[share[surplus] >= 0]
+        below, above = lower.copy(), upper.copy()
+        above[surplus] = dual[surplus] > 0.5 * c[surplus]
+        below[surplus] = ~above[surplus]
+        yield below, above
+    yield lower, upper
 
 
 def from_face(batch: SVMBatch, b: int, dual: Array, *, tol: float) -> SVMSolution | None:

@@ -36,19 +36,29 @@ def solve_small_costs(batch: SVMBatch, *, tol: float) -> dict[int, SVMSolution]:
 
 def _solve_some(batch: SVMBatch, problems: Array, tol: float) -> dict[int, SVMSolution]:
     y, c = batch.signs[problems], batch.costs[problems]
-    balanced = np.abs((y * c).sum(axis=1)) <= y.shape[1] * EPS * c.sum(axis=1)
+    pushed = y * c
+    balanced = np.abs(pushed.sum(axis=1)) <= y.shape[1] * EPS * c.sum(axis=1)
+    problems = problems[balanced]
+    if len(problems) > 1:
+        part = batch.take(problems)
+        s = part.project_all((pushed[balanced] @ part.rows.features) * part.scale)
+        problems = problems[_is_possible(s, part.smaller_sides)]
     found = {}
-    for b in problems[balanced]:
+    for b in problems:
         solution = _solve_one(batch.only(int(b)), tol)
         if solution is not None:
             found[int(b)] = solution
     return found
 
 
+def _is_possible(s: Array, sides: Array) -> Array:
+    """Return whether the mean rows are no farther apart than the margins."""
+    return np.asarray(np.einsum("bj,bj->b", s, s) <= MARGIN * (1.0 + ROUNDING) * sides)
+
+
 def _solve_one(one: SVMBatch, tol: float) -> SVMSolution | None:
     s = one.project_all(((one.signs * one.costs) @ one.rows.features) * one.scale)
-    apart = float(s[0] @ s[0]) / float(one.smaller_sides[0])
-    if not apart <= MARGIN * (1.0 + ROUNDING):
+    if not _is_possible(s, one.smaller_sides)[0]:
         return None
     scores = (s * one.scale) @ one.rows.features.T
     if _reach(scores, one.signs, one.costs) > MARGIN:
