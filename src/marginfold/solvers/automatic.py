@@ -11,6 +11,7 @@ made exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class Automatic:
 
     def solve_batch(self, batch: Any) -> list[SVMSolution]:
         """Solve every problem of an `SVMBatch` or `BlockBatch`."""
-        general = InteriorPoint(tol=self.tol, compiled=self.compiled)
+        general = _interior_point(self.tol, self.compiled)
         if not isinstance(batch, SVMBatch):
             return general.solve_batch(batch)
         check_batch(batch)
@@ -123,6 +124,12 @@ class Automatic:
                 return first.solve_problem(batch, b)
         except ValueError:  # scikit-learn refuses numbers that libsvm cannot work with
             return None
+
+
+@cache
+def _interior_point(tol: float, compiled: bool | str) -> InteriorPoint:
+    """Return a solver whose parameters are not checked again for every problem."""
+    return InteriorPoint(tol=tol, compiled=compiled)
 
 
 def _scores_if_apart(batch: SVMBatch, b: int) -> Array | None:
