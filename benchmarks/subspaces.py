@@ -225,7 +225,7 @@ def digits_map(split: Split) -> Any:
 
 
 def synth_map(split: Split) -> Any:
-    kernel = LowRankKernel("rbf", gamma="scale", rank=300)
+    kernel = LowRankKernel("rbf", gamma="scale", rank=320)
     classifier = GESVC(
         C=1e-3,
         kernel=kernel,
@@ -234,7 +234,7 @@ def synth_map(split: Split) -> Any:
         class_weight="balanced",
         tol=1e-6,
     )
-    return MarginMap(make_pipeline(reduced(5e-4), classifier), sharpness=8.0)
+    return MarginMap(make_pipeline(reduced(5e-4), classifier), sharpness=16.0)
 
 
 OURS: dict[tuple[str, int], Callable[[Split], Any]] = {
