@@ -54,6 +54,8 @@ def gram(Z: Array, weights: Array | None = None) -> Array:
     """Return ``Z' diag(weights) Z`` for non-negative weights without a weighted copy of Z."""
     if weights is None:
         return np.asarray(Z.T @ Z)
+    if len(weights) and weights.min() == weights.max():
+        return np.asarray(weights[0] * (Z.T @ Z))
     roots = np.sqrt(weights)[:, None]
     total: Array | None = None
     for block in row_blocks(*Z.shape):
