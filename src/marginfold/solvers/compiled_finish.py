@@ -3,6 +3,9 @@
 The formulas are those of `faces` and `certificate`, which explain them; on a few hundred rows
 NumPy's calls take several times as long as the arithmetic.  The best bias is found by selection
 instead of sorting.  Rows are given with the column of ones (``table``), which is not used.
+
+All of it is in one file, because numba keeps a compiled function, with those it calls, until the
+file of that function changes.  Inner loops run over views of one row: those vectorise.
 """
 
 from __future__ import annotations
