@@ -70,18 +70,12 @@ def solve_face(
             x[j] -= centre[j]
             size += x[j] * x[j]
     size = size / m if size > 0.0 else 1.0
-    s, total = np.zeros(r), 0.0
-    dual, excess = np.zeros(n), np.empty(n)
+    dual, excess, total = np.zeros(n), np.empty(n), 0.0
     for i in range(n):
         if upper[i]:
             dual[i] = c[i]
-            row, push = table[i], y[i] * c[i]
-            total += push
-            for j in range(r):
-                s[j] += push * row[j]
-    for j in range(r):
-        s[j] *= scale[j]
-    _project(N, s, rules.passes)
+            total += y[i] * c[i]
+    s = _pull(table, y, dual, scale, N, rules.passes)
     for j in range(r):
         s[j] -= centre[j] * total
     system = np.ones((m + 1, m + 1))
@@ -233,7 +227,7 @@ def nearby(problem: Problem, coef: Array, intercept: float, dual: Array, limits:
     table, _, y, c, scale, N = problem
     n, r = len(y), len(scale)
     _project(N, coef, limits.passes)
-    weights, pull, f = np.empty(r), np.zeros(r), np.empty(n)
+    weights, f = np.empty(r), np.empty(n)
     for j in range(r):
         weights[j] = scale[j] * coef[j]
     _scores(table, weights, f)
@@ -241,13 +235,7 @@ def nearby(problem: Problem, coef: Array, intercept: float, dual: Array, limits:
     for i in range(n):
         excess += c[i] * max(1.0 - y[i] * (f[i] + intercept), 0.0) - dual[i]
         total += c[i]
-        if dual[i] != 0.0:
-            row, push = table[i], y[i] * dual[i]
-            for j in range(r):
-                pull[j] += push * row[j]
-    for j in range(r):
-        pull[j] *= scale[j]
-    _project(N, pull, limits.passes)
+    pull = _pull(table, y, dual, scale, N, limits.passes)
     for j in range(r):
         excess += 0.5 * (coef[j] * coef[j] + pull[j] * pull[j])
     return excess / (2.0 * total)
@@ -476,6 +464,21 @@ def _scores(table: Array, weights: Array, out: Array) -> None:
         for j in range(len(weights)):
             score += weights[j] * row[j]
         out[i] = score
+
+
+@kernel
+def _pull(table: Array, y: Array, dual: Array, scale: Array, N: Array, passes: int) -> Array:
+    """Return ``P_N X'(y a)``."""
+    pull = np.zeros(len(scale))
+    for i in range(len(y)):
+        if dual[i] != 0.0:
+            row, push = table[i], y[i] * dual[i]
+            for j in range(len(scale)):
+                pull[j] += push * row[j]
+    for j in range(len(scale)):
+        pull[j] *= scale[j]
+    _project(N, pull, passes)
+    return pull
 
 
 @kernel
