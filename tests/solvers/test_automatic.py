@@ -42,10 +42,10 @@ def check_within_certificates(first, second) -> None:
     assert first.objective == pytest.approx(second.objective, rel=3 * TOL)
 
 
-def solve(problem: Problem):
+def solve(problem: Problem, compiled="auto"):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return Automatic(tol=TOL).solve(problem.U, problem.y, problem.c)
+        return Automatic(tol=TOL, compiled=compiled).solve(problem.U, problem.y, problem.c)
 
 
 def problem_of(n, r, *, apart=0.0, cost=1.0, seed=0):
@@ -101,8 +101,9 @@ def test_every_shape_is_solved_exactly(name):
         ("apart", True, False),
         ("many rows apart", False, False),
         ("wide", False, True),
-        ("wide", True, True),
-        ("many dimensions, few rows", True, True),
+        ("wide", True, False),
+        ("many dimensions, few rows", False, True),
+        ("many dimensions, few rows", True, False),
         ("many dimensions, many rows", False, False),
     ],
 )
@@ -139,7 +140,7 @@ def test_few_rows_go_first_when_classes_are_apart(name, compiled, monkeypatch):
 def test_libsvm_cut_off_by_its_limit_leaves_the_problem_to_the_other(name, limit, monkeypatch):
     monkeypatch.setattr(automatic, "ITERATIONS_PER_ROW", _Limit(limit))
     problem = SHAPES[name]
-    solution = solve(problem)
+    solution = solve(problem, compiled=False)
     expected = InteriorPoint(tol=TOL).solve(problem.U, problem.y, problem.c)
     check_honest(problem, solution)
     assert solution.converged
@@ -217,7 +218,7 @@ def test_nothing_is_left_behind(monkeypatch):
     for array in (problem.U, problem.y, problem.c):
         array.setflags(write=False)
     filters, config = list(warnings.filters), get_config()
-    Automatic().solve(problem.U, problem.y, problem.c)
+    Automatic(compiled=False).solve(problem.U, problem.y, problem.c)
     assert list(warnings.filters) == filters
     assert get_config() == config
 

@@ -3,9 +3,9 @@
 An interior point method costs the same whatever the data: about a dozen matrix products of n r^2.
 When all rows are inside the margin, as with small costs, the solution is known in closed form.
 When the classes are apart, few rows matter: the nearest ones of both sides go first, and those that
-turn out to be inside the margin join them.  libsvm costs as much as it needs iterations: few when
-there are about as many dimensions as rows.  There it goes first, with a limit; its active set is
-made exact.
+turn out to be inside the margin join them.  In many dimensions, sweeps over the rows find the face
+(`descent`).  They are compiled; without numba, libsvm goes first when there are about as many
+dimensions as rows, with a limit, and its active set is made exact.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from marginfold.parameters import Number, check_parameters
 from marginfold.rows import Array
+from marginfold.solvers.descent import descend
 from marginfold.solvers.interior_point import InteriorPoint
 from marginfold.solvers.iterations import COMPILED, require_compiled
 from marginfold.solvers.libsvm import LibSVM
@@ -89,6 +90,8 @@ class Automatic:
         batch = batch.marked(general.is_compiled)
         with np.errstate(all="ignore"):  # what overflows is not certified
             found = solve_small_costs(batch, tol=self.tol)
+        if general.is_compiled and batch.scale.shape[1] > MANY_DIMENSIONS:
+            return self._solve_in_turn(general, batch, found)
         for b in range(len(batch)):
             solution = None if b in found else self._solve_special(general, batch, b)
             if solution is not None and solution.converged:
@@ -97,6 +100,21 @@ class Automatic:
         if rest:
             part = batch if len(rest) == len(batch) else batch.take(rest)
             found |= zip(rest, general.solve_batch(part), strict=True)
+        return [found[b] for b in range(len(batch))]
+
+    def _solve_in_turn(
+        self, general: InteriorPoint, batch: SVMBatch, found: dict[int, SVMSolution]
+    ) -> list[SVMSolution]:
+        """Solve by coordinates, each problem from where one of the same labels and costs ended."""
+        for b in range(len(batch)):
+            if b in found:
+                continue
+            start = found[b - 1].dual if b and _is_alike(batch, b - 1, b) else None
+            with np.errstate(all="ignore"):  # what overflows is not certified
+                solution = descend(batch, b, tol=self.tol, start=start)
+            if solution is None or not solution.converged:
+                solution = general.solve_batch(batch.take([b]))[0]
+            found[b] = solution
         return [found[b] for b in range(len(batch))]
 
     def _solve_special(self, general: InteriorPoint, batch: SVMBatch, b: int) -> SVMSolution | None:
@@ -130,6 +148,11 @@ class Automatic:
 def _interior_point(tol: float, compiled: bool | str) -> InteriorPoint:
     """Return a solver whose parameters are not checked again for every problem."""
     return InteriorPoint(tol=tol, compiled=compiled)
+
+
+def _is_alike(batch: SVMBatch, one: int, other: int) -> bool:
+    """Return whether two problems have the same labels and costs."""
+    return all(np.array_equal(part[one], part[other]) for part in (batch.signs, batch.costs))
 
 
 def _scores_if_apart(batch: SVMBatch, b: int) -> Array | None:
