@@ -81,6 +81,14 @@ def by_columns(A: Array, B: Array) -> Array:
     return out
 
 
+def rotated(Z: Array, axes: Array) -> Array:
+    """Return ``Z axes``, written over Z; there are no more axes than columns."""
+    k = axes.shape[1]
+    for block in row_blocks(*Z.shape):
+        Z[block, :k] = Z[block] @ axes
+    return Z if k == Z.shape[1] else np.ascontiguousarray(Z[:, :k])
+
+
 def column_signs(vectors: Array) -> Array:
     """Return the sign of the entry of largest size in each column, to fix eigenvectors' signs.
 
@@ -105,13 +113,14 @@ class SharedRows:
     Parameters
     ----------
     Z : array of shape (n, r)
-    rotation : array of shape (r, r), optional
-        Orthogonal; the rows are those of ``Z @ rotation``, without a copy of them in between.
+    rotation : array of shape (r, k), optional
+        Orthonormal columns; the rows are those of ``Z @ rotation``, without a copy of them in
+        between.
 
     Attributes
     ----------
     table : array of shape (n, r + 1)
-        ``[Z - centre, 1]``.
+        ``[Z - centre, 1]``; with a rotation k instead of r.
     features : view of shape (n, r)
         The centred rows.
     centre : array of shape (r,)
@@ -119,7 +128,7 @@ class SharedRows:
     """
 
     def __init__(self, Z: Array, rotation: Array | None = None) -> None:
-        n, r = Z.shape
+        n, r = len(Z), Z.shape[1] if rotation is None else rotation.shape[1]
         mean = Z.mean(axis=0)
         self.centre = mean if rotation is None else mean @ rotation
         self.table = np.empty((n, r + 1))
@@ -128,7 +137,7 @@ class SharedRows:
         if rotation is None:
             np.subtract(Z, mean, out=self.features)
         else:
-            for block in row_blocks(n, r):
+            for block in row_blocks(*Z.shape):
                 np.matmul(Z[block] - mean, rotation, out=self.features[block])
         self._pairs: Array | None = None
 

@@ -159,6 +159,26 @@ def test_rows_of_weight_zero_are_absent_but_mapped():
     assert_allclose(Z, found.fit(X[weights > 0]).transform(X), atol=1e-10)
 
 
+@EVERY
+def test_factor_and_axes_are_the_coordinates(name):
+    """Also where rounding leaves fewer axes than pivots."""
+    rank = 20 if name != "poly" else 12  # of ten dimensions
+    rows, axes = LowRankKernel(name, rank=rank, **KERNELS[name]).fit_factor(X)
+    fitted = LowRankKernel(name, rank=rank, **KERNELS[name])
+    Z = fitted.fit_transform(X)
+    assert_allclose(axes.T @ axes, np.eye(Z.shape[1]), atol=1e-12)
+    assert_allclose(rows @ axes, Z, atol=1e-12 * np.abs(Z).max())
+    if name == "linear":
+        assert axes.shape == (rows.shape[1], 3)
+
+
+def test_rows_without_weight_have_no_factor():
+    weights = np.where(np.arange(200) < 5, 0.0, 1.0)
+    rows, axes = LowRankKernel("rbf", rank=10).fit_factor(X, sample_weight=weights)
+    assert axes is None
+    assert_allclose(rows, LowRankKernel("rbf", rank=10).fit_transform(X, sample_weight=weights))
+
+
 @pytest.mark.parametrize("shift", [10.0, 1e6])
 def test_rbf_does_not_notice_a_translation(shift):
     found = LowRankKernel("rbf", rank=30)

@@ -17,7 +17,7 @@ from marginfold.feature_maps import Linear
 from marginfold.geometry.metric import Metric, rank_of
 from marginfold.geometry.moments import spread
 from marginfold.labels import UNLABELLED
-from marginfold.rows import Array, SharedRows, dense
+from marginfold.rows import Array, SharedRows, dense, rotated
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RemoteRows(Protocol):
         """Fit a feature map on the rows and apply it."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class LocalCoordinates:
     """Rows in the memory of this process.
 
@@ -92,7 +92,11 @@ class LocalCoordinates:
     ----------
     feature_map : object
         Fitted.
-    Z : array of shape (n, r)
+    rows : array of shape (n, m)
+        Their product with the axes has the coordinates; it is written over them when `Z` is asked
+        for.
+    axes : array of shape (m, r) or None
+        Orthonormal columns; None stands for the identity.
     total : array of shape (r, r)
         The weighted Z'Z.
     points : array or sparse matrix
@@ -102,11 +106,19 @@ class LocalCoordinates:
     """
 
     feature_map: Any
-    Z: Array
+    rows: Array
+    axes: Array | None
     total: Array
     points: Any
     codes: Array | None
     weights: Array
+
+    @property
+    def Z(self) -> Array:  # noqa: N802
+        """The coordinates of all rows, shape (n, r)."""
+        if self.axes is not None:
+            self.rows, self.axes = rotated(self.rows, self.axes), None
+        return self.rows
 
     @cached_property
     def blocks(self) -> LocalBlocks:
@@ -131,7 +143,11 @@ class LocalCoordinates:
         laplacian = rule.build(
             self.points, self.codes, unlabeled=UNLABELLED, sample_weight=self.weights
         )
-        return GraphForm(laplacian.scatter(self.Z), laplacian.degrees)
+        scatter = laplacian.scatter(self.rows)
+        if self.axes is not None:
+            scatter = self.axes.T @ scatter @ self.axes
+            scatter = 0.5 * (scatter + scatter.T)
+        return GraphForm(scatter, laplacian.degrees)
 
     def spread(self, weights: Array) -> Array:
         """Return the scatter about the mean, both with the given weights."""
@@ -150,4 +166,6 @@ class LocalCoordinates:
     def solver_rows(self, metric: Metric) -> SharedRows:
         """Return the labelled rows in the eigenvectors of the metric."""
         known = np.asarray(self.codes) != UNLABELLED
-        return SharedRows(self.Z if known.all() else self.Z[known], metric.Q)
+        turns = [turn for turn in (self.axes, metric.Q) if turn is not None]
+        rotation = turns[0] @ turns[1] if len(turns) == 2 else next(iter(turns), None)
+        return SharedRows(self.rows if known.all() else self.rows[known], rotation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, cast
 
@@ -132,11 +132,14 @@ def coordinates(
     feature_map = resolve_feature_map(kernel).set_params(**options)
     if isinstance(X, RemoteRows):
         return X.coordinates(feature_map, weights, codes)
-    Z = feature_map.fit_coordinates(X, sample_weight=weights)
-    points = _kernel_points(X, Z) if is_pairwise(kernel) else X
-    known = isinstance(feature_map, LowRankKernel)
-    total = feature_map.fitted_scatter(weights) if known else gram(Z, weights)
-    return LocalCoordinates(feature_map, Z, total, points, codes, weights)
+    if isinstance(feature_map, LowRankKernel):
+        rows, axes = feature_map.fit_factor(X, sample_weight=weights)
+        total = feature_map.fitted_scatter(weights)
+    else:
+        rows, axes = feature_map.fit_coordinates(X, sample_weight=weights), None
+        total = gram(rows, weights)
+    found = LocalCoordinates(feature_map, rows, axes, total, X, codes, weights)
+    return replace(found, points=_kernel_points(X, found.Z)) if is_pairwise(kernel) else found
 
 
 def _kernel_points(K: Any, Z: Array) -> Array:

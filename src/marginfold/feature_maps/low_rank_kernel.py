@@ -27,7 +27,7 @@ from marginfold.feature_maps.kernel_values import (
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
 from marginfold.feature_maps.reading import read_rows
 from marginfold.parameters import Constraint, Count, Number, check_parameters
-from marginfold.rows import Array, column_signs, gram, row_blocks
+from marginfold.rows import Array, column_signs, gram, rotated
 from marginfold.weights import check_weights
 
 FIRST_COLUMNS = 64
@@ -195,8 +195,21 @@ class LowRankKernel(KernelMap):
             self._store(pivots, factor.triangle[:r, :r], G)
         return self
 
+    def fit_factor(self, X: Any, *, sample_weight: Any = None) -> tuple[Array, Array | None]:
+        """Fit and return rows and orthonormal axes, whose product `fit_coordinates` returns.
+
+        Who multiplies the rows by a matrix anyway saves a product; None stands for the identity.
+        """
+        factor = self._factorise(X, sample_weight)
+        return (self.coordinates(X), None) if factor is None else factor
+
     def _fit(self, X: Any, sample_weight: Any) -> Array | None:
         """Fit and return the coordinates of the rows, None if some of them have no weight."""
+        factor = self._factorise(X, sample_weight)
+        return None if factor is None else rotated(*factor)
+
+    def _factorise(self, X: Any, sample_weight: Any) -> tuple[Array, Array] | None:
+        """Fit and return the rows of F with their axes, None if some rows have no weight."""
         with atomic_fit(self):
             self._check()
             X = read_rows(self, X)
@@ -216,7 +229,7 @@ class LowRankKernel(KernelMap):
             if self.center:
                 Z -= pivots.mean
             axes = self._store(pivots, L, gram(Z, len(Z) * share))
-        return _rotated(Z, axes) if len(Z) == X.shape[0] else None
+        return (Z, axes) if len(Z) == X.shape[0] else None
 
     def _check(self) -> None:
         check_kernel(self)
@@ -284,11 +297,3 @@ def _mixtures(L: Array, directions: Array) -> Array:
     if not len(L):
         return directions
     return np.asarray(solve_triangular(L, directions, trans="T", lower=True))
-
-
-def _rotated(Z: Array, axes: Array) -> Array:
-    """Return ``Z axes``, written over Z."""
-    k = axes.shape[1]
-    for block in row_blocks(*Z.shape):
-        Z[block, :k] = Z[block] @ axes
-    return Z if k == Z.shape[1] else np.ascontiguousarray(Z[:, :k])

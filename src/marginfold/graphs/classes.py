@@ -155,13 +155,15 @@ class WithinLaplacian(ClassLaplacian):
         if not self._active[0].size:
             return np.zeros((Z.shape[1], Z.shape[1]))
         _, means = self._means(Z)
-        roots = np.sqrt(self._labelled_weights)[:, None]
+        weights = self._labelled_weights
+        same, roots = weights.min() == weights.max(), np.sqrt(weights)[:, None]
         total = np.zeros((Z.shape[1], Z.shape[1]))
         for block in row_blocks(*Z.shape):
             R = Z[block] - means[self.codes[block]]  # unlabelled rows have no weight
-            R *= roots[block]
+            if not same:
+                R *= roots[block]
             total += R.T @ R  # sum_c Z_c'Z_c - s_c m_c m_c', without the cancellation
-        return total
+        return weights[0] * total if same else total
 
 
 @dataclass(frozen=True, eq=False)
