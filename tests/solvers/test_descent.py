@@ -107,12 +107,28 @@ def test_a_newton_step_that_meets_bounds_gains_all_the_same(n_sweeps, n_deflated
         return a.sum() - 0.5 * u @ u - multiplier * (y @ a) - 0.5 * point.bias_size * (y @ a) ** 2
 
     before = point.a.copy()
-    assert not point.newton_step()
+    free_rows = X[free] * y[free, None]
+    found = point._newton_step(np.flatnonzero(free), free_rows, free_rows @ free_rows.T)
+    assert found == (False, True)
     assert value(point.a) > value(before)
     assert_array_equal(point.a[~free], before[~free])
     assert ((point.a >= 0) & (point.a <= batch.costs[0])).all()
     assert point.bias[0] == pytest.approx(multiplier + point.bias_size * (y @ point.a), abs=1e-9)
     check_state(point, batch)
+
+
+def test_newton_steps_leave_rows_at_their_bounds_and_the_others_on_the_margin():
+    batch = batch_of(120, 150, n_deflated=2, cost=3.0)
+    point = descent._Descent(compiled, batch, 0)
+    point.sweep(5)
+    free = point.is_free
+    done = point.newton_steps()
+    check_state(point, batch)
+    assert (point.is_free <= free).all()  # who meets a bound stays there until the next sweep
+    if done:
+        excess = batch.signs[0] * (explicit(batch) @ point.direction + point.bias[0]) - 1.0
+        assert_allclose(excess[point.is_free], 0.0, atol=1e-6)
+        assert batch.signs[0] @ point.a == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_newton_step_within_the_bounds_is_exact():
@@ -124,7 +140,7 @@ def test_a_newton_step_within_the_bounds_is_exact():
     start[free] = (0.98 * start + 0.01 * batch.costs[0])[free]
     start[~free] = np.where(start > 1.0, batch.costs[0], 0.0)[~free]
     point.begin_at(start)
-    assert point.newton_step()
+    assert point.newton_steps()
     assert point.largest_violation() < 1e-5
     assert_allclose(point.a, solution.dual, atol=1e-5)
 

@@ -61,7 +61,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
     unlabeled : object, default=None
         Rows whose label equals this have none and act through the graph only.
     solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
-        "auto" lets libsvm go first where it is quicker; every solution is certified.
+        "auto" takes what is quickest for the shape of the problem; every solution is certified.
     tol : float, default=1e-8
         Relative duality gap.
 

@@ -48,7 +48,7 @@ class MMDA(MarginSubspace):
     unlabeled : object, default=None
         Rows whose label equals this have none: they take part in centring (and in the graph) only.
     solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
-        "auto" lets libsvm go first where it is quicker; every solution is certified.
+        "auto" takes what is quickest for the shape of the problem; every solution is certified.
     tol : float, default=1e-8
         Relative duality gap of each component.
 

@@ -13,6 +13,7 @@ from marginfold.estimators.memory_needs import has_dense_factor, is_squared
 from marginfold.estimators.workload import Workload, anchors_of, neighbors_of
 from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS
 from marginfold.graphs.search import TREE_MAX_COLUMNS
+from marginfold.solvers.automatic import MANY_DIMENSIONS
 
 PRODUCT = 1 / 3e10
 """Seconds of a floating-point operation in a matrix product."""
@@ -34,6 +35,9 @@ EIGENVALUES = 9.0
 
 ITERATIONS = 18.0
 """Iterations of a support vector problem, with its certificate."""
+
+DESCENT = 1 / 6
+"""Share of this time that coordinate descent takes, in many dimensions and with numba."""
 
 STATE_PASSES = 60.0
 """Numbers touched per row in an iteration, besides the products."""
@@ -133,4 +137,6 @@ def _solver(work: Workload) -> float:
     n, r = work.rows.n_rows, work.rank
     iteration = 2 * PRODUCT * n * (r + 1) ** 2 + (STATE_PASSES + 4 * r) * PASS * n
     iteration += DECOMPOSITION * r**3 / 3
-    return work.solves * (OVERHEAD + work.batch * ITERATIONS * iteration)
+    descends = r > MANY_DIMENSIONS and work.route != "blocks" and find_spec("numba") is not None
+    iterations = ITERATIONS * (DESCENT if descends else 1.0)
+    return work.solves * (OVERHEAD + work.batch * iterations * iteration)
