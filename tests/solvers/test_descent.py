@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from solvers.random_problems import Problem, random_batch, random_problem
 from solvers.test_automatic import check_honest, check_within_certificates, problem_of
 
+from marginfold import LSVA, LowRankKernel
 from marginfold.errors import CancelledError
 from marginfold.progress import watch
 from marginfold.rows import SharedRows
@@ -335,3 +336,27 @@ def test_long_work_reports_its_sweeps_and_can_be_cancelled(monkeypatch):
     with pytest.raises(CancelledError), watch(cancel):
         descent.descend(SHAPES["tall"], 0, tol=TOL)
     assert stages == [("sweeps", 0), ("sweeps", 1), ("sweeps", 2)]
+
+
+def test_libsvm_is_the_last_resort(monkeypatch):
+    problem = problem_of(150, 120, apart=0.5)
+    poor = InteriorPoint(max_iter=1)
+    assert not poor.solve(problem.U, problem.y, problem.c).converged
+    monkeypatch.setattr(automatic, "_interior_point", lambda *_: poor)
+    monkeypatch.setattr(automatic, "descend", lambda *_, **__: None)
+    solution = Automatic(tol=TOL).solve(problem.U, problem.y, problem.c)
+    check_honest(problem, solution)
+    assert solution.converged
+
+
+@pytest.mark.parametrize("cost", [0.1, 10.0])
+def test_company_does_not_change_a_bit(cost):
+    """Later components magnify every difference: only equal bits give equal searches."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((300, 6))
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 0, "a", "b")
+    weights, kernel = np.logspace(-2, 2, 5), LowRankKernel("rbf", rank=110)
+    model = LSVA(n_components=3, C=cost, kernel=kernel)
+    for weight, fitted in zip(weights, model.fit_path(X, y, weights), strict=True):
+        alone = LSVA(n_components=3, C=cost, kernel=kernel, graph_weight=weight).fit(X, y)
+        assert_array_equal(fitted.directions_, alone.directions_)

@@ -114,6 +114,9 @@ class Automatic:
                 solution = descend(batch, b, tol=self.tol, start=start)
             if solution is None or not solution.converged:
                 solution = general.solve_batch(batch.take([b]))[0]
+            if not solution.converged:
+                last = self._try_libsvm(batch, b)
+                solution = last if last is not None and last.gap < solution.gap else solution
             found[b] = solution
         return [found[b] for b in range(len(batch))]
 
