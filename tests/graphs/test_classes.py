@@ -68,3 +68,23 @@ def test_one_class_has_nothing_between():
     description = BetweenClassGraph().describe(X, np.zeros(20))
     assert (description.n_edges, description.n_isolated) == (0, 20)
     assert_allclose(BetweenClassGraph().build(X, np.zeros(20)).scatter(X), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [TotalGraph(), WithinClassGraph(), BetweenClassGraph()])
+@pytest.mark.parametrize("unlabeled", [None, 1])
+def test_a_known_total_gives_the_same_scatter(rule, unlabeled):
+    w = rng.random(20) + 0.1
+    laplacian = rule.build(X, y, unlabeled=unlabeled, sample_weight=w)
+    S = laplacian.scatter_with(X, X.T @ (w[:, None] * X))
+    assert_allclose(S, laplacian.scatter(X), atol=1e-13)
+    assert (S == S.T).all()
+
+
+def test_a_difference_that_would_lose_digits_is_not_formed():
+    """A column that tells the classes apart to ten digits, beside ordinary ones."""
+    Z = X.copy()
+    Z[:, 0] = 1e5 * y + 1e-5 * Z[:, 0]
+    laplacian = WithinClassGraph().build(Z, y)
+    S = laplacian.scatter_with(Z, Z.T @ Z)
+    assert_allclose(S, laplacian.scatter(Z), rtol=1e-12)
+    assert S[0, 0] < 1e-8

@@ -143,11 +143,11 @@ class LocalCoordinates:
         laplacian = rule.build(
             self.points, self.codes, unlabeled=UNLABELLED, sample_weight=self.weights
         )
-        scatter = laplacian.scatter(self.rows)
-        if self.axes is not None:
-            scatter = self.axes.T @ scatter @ self.axes
-            scatter = 0.5 * (scatter + scatter.T)
-        return GraphForm(scatter, laplacian.degrees)
+        if self.axes is None:
+            return GraphForm(laplacian.scatter(self.rows), laplacian.degrees)
+        total = self.axes @ self.total @ self.axes.T
+        scatter = self.axes.T @ laplacian.scatter_with(self.rows, total) @ self.axes
+        return GraphForm(0.5 * (scatter + scatter.T), laplacian.degrees)
 
     def spread(self, weights: Array) -> Array:
         """Return the scatter about the mean, both with the given weights."""

@@ -26,6 +26,9 @@ from marginfold.rows import Array, by_columns, dense
 BLOCK_BYTES = 32 << 20
 """Largest kernel block that is formed when rows are mapped."""
 
+PROJECT_BYTES = 2 << 20
+"""The same when they are projected on directions, which are few: it stays in the cache."""
+
 PARAMETERS: dict[str, Constraint] = {
     "degree": Count(1),
     "coef0": Number(),
@@ -94,7 +97,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def project(self, X: Any, W: Array) -> Array:
         """Return ``transform(X) @ W`` through one (n_training_rows, k) matrix."""
         check_is_fitted(self)
-        return self._times(X, by_columns(self.dual_basis_, W), by_columns)
+        return self._times(X, by_columns(self.dual_basis_, W), by_columns, PROJECT_BYTES)
 
     def offsets(self, W: Array) -> Array:
         """Return what centring adds: ``project(X, W) = <phi(x), v> + offsets(W)``, v = W's columns.
@@ -114,7 +117,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         X = read_rows(self, X, reset=False)
         C = self.dual_basis_ @ W
         out = np.empty((X.shape[0], C.shape[1], X.shape[1]))
-        for block in self._blocks(X.shape[0]):
+        for block in self._blocks(X.shape[0], BLOCK_BYTES):
             rows = dense(self._moved(X[block]))
             out[block] = kernel_gradients(self._function, rows, self.training_rows_, C)
         return out
@@ -138,7 +141,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             start = self._moved(validate_data(self, start, dtype=np.float64, reset=False))
             check_consistent_length(U, start)
         out = np.empty((len(U), self.n_features_in_))
-        for block in self._blocks(len(U)):
+        for block in self._blocks(len(U), BLOCK_BYTES):
             mixed = U[block] @ self.dual_basis_.T + (self.share_ if self.center else 0.0)
             first = self._closest_rows(mixed) if start is None else start[block]
             out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
@@ -151,7 +154,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _closest_rows(self, mixed: Array) -> Array:
         """Return the training rows with the largest inner product with mixtures of their images."""
         best, largest = np.zeros(len(mixed), dtype=int), np.full(len(mixed), -np.inf)
-        for block in self._blocks(len(self.share_)):
+        for block in self._blocks(len(self.share_), BLOCK_BYTES):
             overlaps = mixed @ self._function(self.training_rows_, self.training_rows_[block])
             candidate = overlaps.argmax(axis=1)
             value = overlaps[np.arange(len(mixed)), candidate]
@@ -167,17 +170,23 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _moved(self, X: Any) -> Any:
         return dense(X) - self.origin_ if np.ndim(self.origin_) else X
 
-    def _times(self, X: Any, A: Array, product: Callable[[Array, Array], Array]) -> Array:
+    def _times(
+        self,
+        X: Any,
+        A: Array,
+        product: Callable[[Array, Array], Array],
+        block_bytes: int | None = None,
+    ) -> Array:
         """Return the centred kernel rows times A, block by block."""
         X = read_rows(self, X, reset=False)
         out = np.empty((X.shape[0], A.shape[1]))
-        for block in self._blocks(X.shape[0]):
+        for block in self._blocks(X.shape[0], block_bytes or BLOCK_BYTES):
             K = self._kernel_matrix(X[block])
             out[block] = product(K - self.column_means_ if self.center else K, A)
         return out
 
-    def _blocks(self, n_rows: int) -> Iterator[slice]:
-        size = max(1, BLOCK_BYTES // (8 * max(1, len(self.share_))))
+    def _blocks(self, n_rows: int, block_bytes: int) -> Iterator[slice]:
+        size = max(1, block_bytes // (8 * max(1, len(self.share_))))
         return (slice(start, start + size) for start in range(0, n_rows, size))
 
     def _kernel_matrix(self, X: Any) -> Array:

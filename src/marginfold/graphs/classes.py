@@ -18,6 +18,9 @@ from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian,
 from marginfold.graphs.rule import GraphRule, read_codes, read_rows
 from marginfold.rows import row_blocks
 
+MOST_BETWEEN = 0.99
+"""Share of a column's scatter between classes up to which it is subtracted from the total."""
+
 
 class TotalGraph(GraphRule):
     """All rows joined alike: Z'LZ is the total scatter, as in PCA.
@@ -150,6 +153,17 @@ class WithinLaplacian(ClassLaplacian):
     def weight_range(self) -> tuple[float, float]:
         low, high, totals = _pair_products(*self._active)
         return value_range(np.concatenate([low / totals, high / totals]))
+
+    def scatter_with(self, Z: FloatArray, total: FloatArray) -> FloatArray:
+        if (self.codes == ABSENT).any() or not Z.size:
+            return self.scatter(Z)
+        totals, means = self._means(Z)
+        means *= np.sqrt(totals)[:, None]
+        between = means.T @ means
+        if (between.diagonal() > MOST_BETWEEN * total.diagonal()).any():
+            return self.scatter(Z)  # the difference would lose digits
+        within = total - between
+        return (within + within.T) / 2
 
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         if not self._active[0].size:

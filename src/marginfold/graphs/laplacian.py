@@ -138,6 +138,13 @@ class Laplacian(ABC):
         S = self._quadratic(Z)
         return (S + S.T) / 2
 
+    def scatter_with(self, Z: FloatArray, total: FloatArray) -> FloatArray:
+        """Return the same, given Z'SZ with the weights S that the graph was built with.
+
+        A graph that needs no further product of all rows does without it.
+        """
+        return self.scatter(Z)
+
     def describe(self, name: str) -> GraphDescription:
         """Count nodes, edges and components under the given name."""
         components = self.components

@@ -116,12 +116,8 @@ class _Descent:
         T = np.ascontiguousarray(batch.rows.features @ (scale[:, None] * N))
         self.sizes = compiled.lengths(table, scale**2, T)
         self.problem = table, scale**2, T, batch.signs[b], batch.costs[b], self.sizes
-        self.a, self.plane, self.along = (
-            np.zeros(len(table)),
-            np.zeros(len(scale)),
-            np.zeros(len(N.T)),
-        )
-        self.bias = np.zeros(1)
+        sizes = len(table), len(scale), N.shape[1], 1
+        self.a, self.plane, self.along, self.bias = (np.zeros(size) for size in sizes)
         self.order = np.flatnonzero(batch.costs[b] > 0)
         self.seed = np.zeros(1, dtype=np.uint64)
         self.worst, self.n_sweeps, self.n_visits = np.inf, 0, 0
@@ -255,18 +251,15 @@ class _Descent:
         X are the free rows times their labels, K is X X'.  Returns whether the step was taken whole
         and whether one was taken.
         """
-        y, upper, before = (
-            self.batch.signs[self.b][free],
-            self.batch.costs[self.b][free],
-            self.a[free],
-        )
-        slopes, ridged = 1.0 - X @ self.direction, K.copy()
+        y, c = self.problem[3:5]
+        y, upper, before = y[free], c[free], self.a[free]
+        slopes, ridged = 1.0 - X @ self.direction, np.array(K, order="F")  # LAPACK's own order
         ridged.flat[:: len(free) + 1] += RIDGE * self.mean_size
         factor, failed = lapack.dpotrf(ridged, lower=1, overwrite_a=1)
         if failed:
             return False, False
         first, second = lapack.dpotrs(factor, np.stack([slopes, y], axis=1), lower=1)[0].T
-        bias = (self.batch.signs[self.b] @ self.a + y @ first) / (y @ second)
+        bias = (self.problem[3] @ self.a + y @ first) / (y @ second)
         after = before + first - bias * second
         if ((after > 0) & (after < upper)).all():
             self._take(free, after, X)
