@@ -218,7 +218,7 @@ def test_blocks_of_kernel_rows_do_not_change_the_images(monkeypatch):
 
     model = MMDA(kernel=recorded).fit(X, Y)
     expected = model.transform(NEW)
-    monkeypatch.setattr("marginfold.feature_maps.kernel_map.BLOCK_BYTES", 8 * len(X) * 4)
+    monkeypatch.setattr("marginfold.feature_maps.kernel_map.PROJECT_BYTES", 8 * len(X) * 4)
     sizes.clear()
     assert_close(model.transform(NEW), expected)
     assert max(sizes) == 4
