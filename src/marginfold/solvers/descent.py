@@ -97,7 +97,7 @@ def descend(
             descent.visit_all()
     else:
         return None
-    lower, upper = face_of(descent.a, batch.costs[b])
+    lower, upper = face_of(descent.a, descent.c)
     found = crossover(batch, b, lower, upper, descent.a, n_iter=descent.n_sweeps, tol=tol)
     return None if found is None else uncentre(batch, b, found)
 
@@ -112,13 +112,14 @@ class _Descent:
 
     def __init__(self, compiled: Any, batch: SVMBatch, b: int) -> None:
         self.compiled, self.batch, self.b = compiled, batch, b
+        self.y, self.c = batch.signs[b], batch.costs[b]
         table, scale, N = batch.rows.table, batch.scale[b], batch.deflated[b]
         T = np.ascontiguousarray(batch.rows.features @ (scale[:, None] * N))
         self.sizes = compiled.lengths(table, scale**2, T)
-        self.problem = table, scale**2, T, batch.signs[b], batch.costs[b], self.sizes
+        self.problem = table, scale**2, T, self.y, self.c, self.sizes
         sizes = len(table), len(scale), N.shape[1], 1
         self.a, self.plane, self.along, self.bias = (np.zeros(size) for size in sizes)
-        self.order = np.flatnonzero(batch.costs[b] > 0)
+        self.order = np.flatnonzero(self.c > 0)
         self.seed = np.zeros(1, dtype=np.uint64)
         self.worst, self.n_sweeps, self.n_visits = np.inf, 0, 0
         self.mean_size = float(self.sizes.mean())
@@ -129,7 +130,7 @@ class _Descent:
         """Take these multipliers and the bias that is best for them, unless they are far off."""
         scale = self.batch.scale[self.b]
         self.a[:] = dual
-        pull = scale * ((self.batch.signs[self.b] * dual) @ self.batch.rows.features)
+        pull = scale * ((self.y * dual) @ self.batch.rows.features)
         self.plane[:], self.along[:] = scale * pull, self.batch.deflated[self.b].T @ pull
         self._take_best_bias()
         if not self.largest_violation() <= FAR_OFF:
@@ -137,7 +138,7 @@ class _Descent:
                 part[:] = 0.0
 
     def _take_best_bias(self) -> None:
-        y, c, f = (part[None] for part in (*self.problem[3:5], self._scores()))
+        f, y, c = (part[None] for part in (self._scores(), self.y, self.c))
         low, high = intercept_intervals(f, y, c)
         self.bias[:] = 0.5 * (low + high)
 
@@ -153,7 +154,7 @@ class _Descent:
     @property
     def is_free(self) -> Array:
         """Which multipliers are between their bounds."""
-        return np.asarray((self.a > 0) & (self.a < self.batch.costs[self.b]))
+        return np.asarray((self.a > 0) & (self.a < self.c))
 
     @property
     def n_free(self) -> int:
@@ -201,7 +202,7 @@ class _Descent:
 
     def move_bias(self) -> float:
         """Let the bias bring the sides into balance; return by how many margins it moved."""
-        move = self.bias_size * float(self.problem[3] @ self.a)
+        move = self.bias_size * float(self.y @ self.a)
         if abs(move) > max(SETTLED, SHRINKING * self.moved):
             self.bias_size = min(2.0 * self.bias_size, LARGEST_SHARE * self.mean_size)
         self.bias[0] += move
@@ -211,16 +212,16 @@ class _Descent:
     def largest_violation(self) -> float:
         """Return how far a row is on the wrong side for its bound; all are visited next."""
         self.visit_all()
-        batch, b, a = self.batch, self.b, self.a
-        excess = batch.signs[b] * (self._scores() + self.bias[0]) - 1.0
-        wrong = np.where(a <= 0, -excess, np.where(a >= batch.costs[b], excess, np.abs(excess)))
+        excess = self.y * (self._scores() + self.bias[0]) - 1.0
+        at_upper = np.where(self.a >= self.c, excess, np.abs(excess))
+        wrong = np.where(self.a <= 0, -excess, at_upper)
         return float(wrong[self.order].max())
 
     def _balance(self) -> bool:
         """Without free multipliers, take the best bias; return whether they are in balance."""
         self.visit_all()
         self._take_best_bias()
-        return bool(abs(self.problem[3] @ self.a) <= len(self.a) * EPS * self.a.sum())
+        return bool(abs(self.y @ self.a) <= len(self.a) * EPS * self.a.sum())
 
     def _scores(self) -> Array:
         weights = self.batch.scale[self.b] * self.direction
@@ -234,7 +235,7 @@ class _Descent:
         free = np.flatnonzero(self.is_free)
         if not len(free):
             return self._balance()
-        X = self.batch.whitened(self.b, free) * self.batch.signs[self.b][free, None]
+        X = self.batch.whitened(self.b, free) * self.y[free, None]
         K = X @ X.T
         for _ in range(STEPS):
             whole, gained = self._newton_step(free, X, K)
@@ -251,15 +252,14 @@ class _Descent:
         X are the free rows times their labels, K is X X'.  Returns whether the step was taken whole
         and whether one was taken.
         """
-        y, c = self.problem[3:5]
-        y, upper, before = y[free], c[free], self.a[free]
+        y, upper, before = self.y[free], self.c[free], self.a[free]
         slopes, ridged = 1.0 - X @ self.direction, np.array(K, order="F")  # LAPACK's own order
         ridged.flat[:: len(free) + 1] += RIDGE * self.mean_size
         factor, failed = lapack.dpotrf(ridged, lower=1, overwrite_a=1)
         if failed:
             return False, False
         first, second = lapack.dpotrs(factor, np.stack([slopes, y], axis=1), lower=1)[0].T
-        bias = (self.problem[3] @ self.a + y @ first) / (y @ second)
+        bias = (self.y @ self.a + y @ first) / (y @ second)
         after = before + first - bias * second
         if ((after > 0) & (after < upper)).all():
             self._take(free, after, X)
