@@ -28,7 +28,7 @@ from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
 from marginfold import LSVA, MMDA, InteriorPoint, NeighborGraph
-from marginfold.solvers import Automatic
+from marginfold.svm import Automatic
 
 CUTOFF = 300_000
 """libsvm iterations after which the obvious implementation is cut off."""

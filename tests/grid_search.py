@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from marginfold.errors import MarginfoldWarning
-from marginfold.estimators.subspace_search import SubspaceSearchCV
+from marginfold.model_selection.subspace_search import SubspaceSearchCV
 
 STEP = "subspace__"
 

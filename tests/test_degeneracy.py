@@ -22,9 +22,9 @@ from scipy.stats import ortho_group
 from marginfold import GESVC, LSVA, MMDA, WSVDA
 from marginfold.errors import ExhaustedWarning, NoDirectionError
 from marginfold.geometry.directions import MIN_GAIN, gain_of
-from marginfold.geometry.tasks import LabelledRows, class_factors
-from marginfold.rows import SharedRows
-from marginfold.solvers import InteriorPoint, SVMBatch
+from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
+from marginfold.linalg.tall import SharedRows
+from marginfold.svm import InteriorPoint, SVMBatch
 
 INSIDE = 1e-12
 """Distance from the hull that the linear program cannot tell from none."""

@@ -432,7 +432,7 @@ def test_a_transformer_of_a_precomputed_kernel_is_pairwise():
 
 OVERLAP = """
 from threadpoolctl import threadpool_info
-from marginfold.rows import one_blas_thread
+from marginfold.linalg.tall import one_blas_thread
 count = lambda: {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
 before, first, second = count(), one_blas_thread(), one_blas_thread()
 first.__enter__()

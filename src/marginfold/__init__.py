@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from marginfold._version import __version__
 
 if TYPE_CHECKING:
+    from marginfold.data.models import load_model, save_model
     from marginfold.estimators.discriminant import KDA, LDA
     from marginfold.estimators.eigenmaps import LaplacianEigenmaps
     from marginfold.estimators.gepsvm import GEPSVC
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from marginfold.estimators.mmda import MMDA
     from marginfold.estimators.mrgepsvm import MRGEPSVC
     from marginfold.estimators.paths import path
-    from marginfold.estimators.subspace_search import SubspaceSearchCV
     from marginfold.estimators.svm_pca import SVMPCA
     from marginfold.estimators.twinsvm import TwinSVC
     from marginfold.estimators.wsvda import WSVDA
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
         TotalGraph,
         WithinClassGraph,
     )
-    from marginfold.models import load_model, save_model
+    from marginfold.model_selection.subspace_search import SubspaceSearchCV
     from marginfold.planner import plan
-    from marginfold.progress import watch
     from marginfold.protocols.permutation import graph_permutation_test
-    from marginfold.solvers import InteriorPoint, LibSVM
+    from marginfold.runtime.progress import watch
+    from marginfold.svm import InteriorPoint, LibSVM
 
 __all__ = [
     "GEPSVC",
@@ -97,10 +97,10 @@ _HOME = {
     "BetweenClassGraph": "graphs",
     "ExactKernel": "feature_maps",
     "GraphEmbedding": "estimators.graph_embedding",
-    "InteriorPoint": "solvers",
+    "InteriorPoint": "svm",
     "LapSVC": "estimators.lapsvm",
     "LaplacianEigenmaps": "estimators.eigenmaps",
-    "LibSVM": "solvers",
+    "LibSVM": "svm",
     "Linear": "feature_maps",
     "LocallyLinearEmbedding": "estimators.locally_linear",
     "LowRankKernel": "feature_maps",
@@ -109,24 +109,24 @@ _HOME = {
     "PermutedGraph": "graphs",
     "PrecomputedGraph": "graphs",
     "ReconstructionGraph": "graphs",
-    "SubspaceSearchCV": "estimators.subspace_search",
+    "SubspaceSearchCV": "model_selection.subspace_search",
     "TotalGraph": "graphs",
     "TwinSVC": "estimators.twinsvm",
     "WithinClassGraph": "graphs",
     "graph_permutation_test": "protocols.permutation",
-    "load_model": "models",
+    "load_model": "data.models",
     "path": "estimators.paths",
     "plan": "planner",
-    "save_model": "models",
-    "watch": "progress",
+    "save_model": "data.models",
+    "watch": "runtime.progress",
 }
 """The module of each public name: it is imported when the name is first used, so that the command
 line answers without waiting for scikit-learn."""
 
 
 _MODULES = (
-    *("datasets", "errors", "estimators", "feature_maps", "graphs", "models"),
-    *("planner", "plotting", "progress", "protocols", "reports", "solvers", "tables", "workers"),
+    *("data", "errors", "estimators", "executors", "feature_maps", "graphs", "model_selection"),
+    *("planner", "plotting", "protocols", "reports", "runtime", "svm"),
 )
 """Modules that `import marginfold` gives as attributes."""
 

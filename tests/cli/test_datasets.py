@@ -7,7 +7,7 @@ import json
 import pytest
 
 from marginfold.cli import main
-from marginfold.datasets import catalogue
+from marginfold.data import catalogue
 
 
 @pytest.fixture

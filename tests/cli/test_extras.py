@@ -17,8 +17,8 @@ sys.modules.update(dict.fromkeys(missing))  # None: the import fails as if not i
 def refuse(*_, **__):
     raise AssertionError("computing began before the packages were asked for")
 import marginfold.protocols.run
-import marginfold.tables
-marginfold.protocols.run.run_tasks = marginfold.tables.TableModel.fit = refuse
+import marginfold.data
+marginfold.protocols.run.run_tasks = marginfold.data.TableModel.fit = refuse
 from marginfold.cli import main
 sys.exit(main(arguments))
 """

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from marginfold.cli import main
-from marginfold.protocols.papers import lsva
+from marginfold.papers import lsva
 from marginfold.protocols.records import RecordStore, Result
-from marginfold.protocols.scales import SCALES
+from marginfold.protocols.study_size import SCALES
 
 pytest.importorskip("matplotlib", reason="reports need the extra cli")
 pytest.importorskip("jinja2", reason="reports need the extra cli")
@@ -86,7 +86,7 @@ def test_failed_tasks_are_an_exit_code_with_a_report(tmp_path, monkeypatch, caps
     def exhausted(name):
         raise MemoryError(f"no room\nfor {name}")
 
-    monkeypatch.setattr("marginfold.protocols.papers.data._load", exhausted)
+    monkeypatch.setattr("marginfold.papers.paper_data._load", exhausted)
     arguments = ["reproduce", "lsva", "--table", "I", "--quick", "--run", str(tmp_path), "-j", "1"]
     for _ in range(2):
         assert main([*arguments, "--json"]) == 1

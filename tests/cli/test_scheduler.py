@@ -12,7 +12,7 @@ from cli.test_extras import run_without
 from clusters import local_cluster
 
 from marginfold.cli import main
-from marginfold.workers import cluster
+from marginfold.executors import cluster
 
 pytest.importorskip("distributed", reason="clusters need the extra dask")
 pytest.importorskip("pandas", reason="the command line needs the extra cli")

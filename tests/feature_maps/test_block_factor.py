@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from marginfold.blocks import LocalBlocks
 from marginfold.errors import InvalidInputError, MarginfoldWarning
 from marginfold.feature_maps import LowRankKernel
+from marginfold.linalg.blocks import LocalBlocks
 
 rng = np.random.default_rng(11)
 X = rng.standard_normal((300, 4)) * [1.0, 2.0, 0.5, 1.0]

@@ -189,7 +189,7 @@ def test_rbf_does_not_notice_a_translation(shift):
 def test_blocks_do_not_matter(monkeypatch):
     found = LowRankKernel("rbf", rank=30)
     Z = found.fit_transform(X)
-    monkeypatch.setattr("marginfold.rows.BLOCK_BYTES", 1)
+    monkeypatch.setattr("marginfold.linalg.tall.BLOCK_BYTES", 1)
     monkeypatch.setattr("marginfold.feature_maps.kernel_map.BLOCK_BYTES", 8 * 30 * 7)
     assert_allclose(found.fit_transform(X), Z, atol=1e-10)
     assert_allclose(found.transform(X), Z, atol=1e-10)

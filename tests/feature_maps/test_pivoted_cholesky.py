@@ -14,7 +14,7 @@ from marginfold.feature_maps.factor_rows import LocalFactor
 from marginfold.feature_maps.kernel_columns import GivenColumns, RowColumns, kernel_diagonal
 from marginfold.feature_maps.kernel_values import KERNELS, KernelFunction
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
-from marginfold.progress import watch
+from marginfold.runtime.progress import watch
 
 rng = np.random.default_rng(5)
 X = rng.standard_normal((150, 3))

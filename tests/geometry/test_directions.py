@@ -8,10 +8,10 @@ import scipy.linalg
 from numpy.testing import assert_allclose
 
 from marginfold.geometry.directions import gain_of, successive_directions
-from marginfold.geometry.tasks import LabelledRows
-from marginfold.rows import SharedRows
-from marginfold.solvers import InteriorPoint, LibSVM
-from marginfold.solvers.svm import single
+from marginfold.geometry.one_vs_rest import LabelledRows
+from marginfold.linalg.tall import SharedRows
+from marginfold.svm import InteriorPoint, LibSVM
+from marginfold.svm.problem import single
 
 SOLVER = InteriorPoint(tol=1e-12)
 rng = np.random.default_rng(4)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from marginfold.blocks import Block, LocalBlocks
 from marginfold.geometry import moments
 from marginfold.graphs import TotalGraph, WithinClassGraph
-from marginfold.rows import column_signs
+from marginfold.linalg.blocks import Block, LocalBlocks
+from marginfold.linalg.tall import column_signs
 
 RNG = np.random.default_rng(5)
 CODES = RNG.integers(-1, 3, 60)

@@ -20,7 +20,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from marginfold import GESVC, LPP, LSVA, LaplacianEigenmaps
-from marginfold.blocks import Block, LocalBlocks, total
 from marginfold.errors import GraphError, InvalidParameterError
 from marginfold.graphs import (
     AnchorGraph,
@@ -37,6 +36,7 @@ from marginfold.graphs.anchors import (
     block_sums,
     sample_rows,
 )
+from marginfold.linalg.blocks import Block, LocalBlocks, total
 
 N = 60
 rng = np.random.default_rng(5)

@@ -26,7 +26,7 @@ def client(cluster):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of a few hundred rows, so that small data has several of them."""
-    import marginfold.distributed.reading as reading
+    import marginfold.on_dask.inputs as reading
 
     monkeypatch.setattr(reading, "BLOCK_BYTES", 12_000)
 

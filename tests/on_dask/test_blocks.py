@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from marginfold import LDA, LSVA, SVMPCA, LowRankKernel
-from marginfold.blocks import Block
 from marginfold.errors import CancelledError, WorkerLostError
 from marginfold.geometry.moments import class_means, spread, within_scatter
-from marginfold.progress import watch
+from marginfold.linalg.blocks import Block
+from marginfold.runtime.progress import watch
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 
@@ -21,8 +21,8 @@ def chunks_of(X, rows=150):
 
 
 def remote_blocks(X, codes, weights):
-    from marginfold.distributed.reading import read_rows
     from marginfold.feature_maps import Linear
+    from marginfold.on_dask.inputs import read_rows
 
     rows = read_rows(SVMPCA(), chunks_of(X))
     return rows.coordinates(Linear(center=False), weights, codes).blocks
@@ -33,7 +33,7 @@ def remote_blocks(X, codes, weights):
     [((10,) * 9, [30, 30, 30]), ((1, 1, 1, 87), [3, 87]), ((50, 40), [50, 40])],
 )
 def test_small_chunks_are_merged(chunks, lengths, monkeypatch):
-    import marginfold.distributed.reading as reading
+    import marginfold.on_dask.inputs as reading
 
     monkeypatch.setattr(reading, "BLOCK_BYTES", 8 * 2 * 30)
     X = np.random.default_rng(0).normal(size=(90, 2))
@@ -45,7 +45,7 @@ def test_small_chunks_are_merged(chunks, lengths, monkeypatch):
 
 
 def test_large_chunks_are_cut(monkeypatch):
-    import marginfold.distributed.reading as reading
+    import marginfold.on_dask.inputs as reading
 
     monkeypatch.setattr(reading, "BLOCK_BYTES", 8 * 2 * 30)
     monkeypatch.setattr(reading, "LARGEST_CHUNK", 8 * 2 * 60)
@@ -54,7 +54,7 @@ def test_large_chunks_are_cut(monkeypatch):
 
 
 def test_blocks_are_small_in_coordinates_too(monkeypatch):
-    import marginfold.distributed.reading as reading
+    import marginfold.on_dask.inputs as reading
 
     monkeypatch.setattr(reading, "BLOCK_BYTES", 8 * 20 * 30)
     monkeypatch.setattr(reading, "LARGEST_CHUNK", 8 * 20 * 60)
@@ -92,8 +92,8 @@ def test_sums_over_blocks_are_those_of_an_array(data, weights, small_blocks):
 @pytest.mark.parametrize("model", [LDA(), SVMPCA(2)])
 def test_rows_stay_on_the_cluster(model, data, client, small_blocks, monkeypatch):
     """What comes back in all passes together is a small part of the rows."""
-    import marginfold.distributed.blocks as blocks
-    import marginfold.distributed.reading as reading
+    import marginfold.on_dask.blocks as blocks
+    import marginfold.on_dask.inputs as reading
 
     sizes = []
 
@@ -148,7 +148,7 @@ def die(block):
 def test_work_that_kills_its_worker_is_given_up(data, client, small_blocks):
     from clusters import complete
 
-    from marginfold.distributed.blocks import DaskBlocks, tasks
+    from marginfold.on_dask.blocks import DaskBlocks, tasks
 
     made = tasks([1], one_row)
     with pytest.raises(WorkerLostError, match="smaller chunks"):

@@ -14,7 +14,7 @@ from same_fit import assert_same_fit
 from sklearn.base import clone
 
 from marginfold import LDA, LSVA
-from marginfold.progress import watch
+from marginfold.runtime.progress import watch
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 

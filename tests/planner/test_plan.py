@@ -23,10 +23,10 @@ from sklearn.preprocessing import StandardScaler
 import marginfold
 from marginfold import GESVC, KDA, LDA, LSVA, MMDA, SVMPCA, ExactKernel, MarginMap
 from marginfold.errors import InvalidInputError, TooLargeError
-from marginfold.estimators.memory_check import check_memory
-from marginfold.memory import LIMIT_VARIABLE
 from marginfold.planner import Plan, Step, plan
+from marginfold.planner.memory_check import check_memory
 from marginfold.planner.plan import duration
+from marginfold.runtime.memory import LIMIT_VARIABLE
 
 ESTIMATORS = [
     name
@@ -41,7 +41,7 @@ ESTIMATORS = [
 def plenty(monkeypatch):
     """Let no test depend on the machine: there are 10 GB."""
     monkeypatch.setenv(LIMIT_VARIABLE, "10GB")
-    monkeypatch.setattr("marginfold.memory._system_memory", lambda: 10**12)
+    monkeypatch.setattr("marginfold.runtime.memory._system_memory", lambda: 10**12)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

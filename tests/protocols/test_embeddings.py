@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
 from marginfold import LSVA, MMDA
 from marginfold.protocols.embeddings import Choice, Embedding, best, measure, measure_nested
-from marginfold.protocols.scaling import split_scaled
+from marginfold.protocols.feature_scaling import split_scaled
 from marginfold.protocols.splits import folds
 
 WEIGHTS = (0.01, 1.0, 100.0)

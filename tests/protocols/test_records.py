@@ -15,7 +15,7 @@ import sklearn
 
 import marginfold
 from marginfold.protocols.records import FILE_NAME, SCHEMA, Record, RecordStore, Result
-from marginfold.protocols.tasks import Task
+from marginfold.protocols.study_tasks import Task
 from marginfold.protocols.versions import versions
 
 TASK = Task("demo", "wine", "1-NN", "plain", seed=3, fold=1, options={"folds": 5}, work=print)

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from protocols import work_functions as w
 
+from marginfold.executors import ATTEMPTS
 from marginfold.protocols.records import FILE_NAME, Record, RecordStore
 from marginfold.protocols.run import Outcome, Summary, run_tasks
-from marginfold.workers import ATTEMPTS
 
 PATIENCE = 60.0
 """Seconds after which a process that should have ended is given up."""

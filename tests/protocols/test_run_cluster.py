@@ -13,10 +13,10 @@ import pytest
 from clusters import ALLOWED_FAILURES, PATIENCE, Killer, complete, local_cluster, wait_for
 from protocols import work_functions as w
 
-from marginfold.datasets import load
+from marginfold.compare.data import Source
+from marginfold.compare.runs import Comparison
+from marginfold.data import load
 from marginfold.errors import ClusterError
-from marginfold.protocols.comparison_data import Source
-from marginfold.protocols.comparison_runs import Comparison
 from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.run import Outcome, Summary, run_tasks
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import marginfold
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.tasks import Skip, Task
+from marginfold.protocols.study_tasks import Skip, Task
 
 LOG = "MARGINFOLD_TEST_LOG"
 """Environment variable with the file that names every piece of work when it begins."""

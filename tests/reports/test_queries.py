@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marginfold.protocols.records import RecordStore, Result
-from marginfold.protocols.tasks import Task
+from marginfold.protocols.study_tasks import Task
 from marginfold.reports.queries import COLUMNS, counts, query
 
 DATASETS = ["wine", "it's", "sonar"]

@@ -6,10 +6,10 @@ import sqlite3
 
 import pytest
 
-from marginfold.protocols.papers import study
+from marginfold.papers import study
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.scales import SCALES
+from marginfold.protocols.study_size import SCALES
 
 pytest.importorskip("jinja2", reason="reports need the extra cli")
 

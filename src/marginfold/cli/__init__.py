@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from marginfold.extras import require
+from marginfold.runtime.extras import require
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

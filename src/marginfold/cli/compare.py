@@ -29,13 +29,13 @@ from marginfold.cli.options import (
 from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
 from marginfold.cli.progress import follow, kept_in
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.extras import require
-from marginfold.files import check_writable
+from marginfold.runtime.extras import require
+from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
-    from marginfold.protocols.comparison import Verdict
-    from marginfold.protocols.comparison_data import Source
-    from marginfold.protocols.comparison_runs import Comparison
+    from marginfold.compare.comparison import Verdict
+    from marginfold.compare.data import Source
+    from marginfold.compare.runs import Comparison
     from marginfold.protocols.records import RecordStore
 
 EXAMPLES = """\b
@@ -84,7 +84,7 @@ def compare(
         with kept_in(run):
             verdict, tasks = _run(comparison, store, jobs, scheduler)
         if report is not None:
-            from marginfold.protocols.comparison_pictures import pictures
+            from marginfold.compare.pictures import pictures
 
             _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
         show_notes(comparison.notes)
@@ -101,7 +101,7 @@ def compare(
 def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
     """Refuse early what could not be compared, or not be reported."""
     require("pandas", *([] if report is None else ["jinja2", "matplotlib"]))
-    from marginfold.protocols.comparison_runs import PROTOCOLS
+    from marginfold.compare.runs import PROTOCOLS
 
     if protocol not in PROTOCOLS:
         raise InvalidParameterError(
@@ -114,7 +114,7 @@ def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
 def _plan(
     source: Source, methods: str | None, protocol: str, folds: int, repeats: int
 ) -> Comparison:
-    from marginfold.protocols.comparison_runs import Comparison
+    from marginfold.compare.runs import Comparison
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     return Comparison.of(source, names, protocol=protocol, n_folds=folds, n_repeats=repeats)
@@ -132,7 +132,7 @@ def _run(
     comparison: Comparison, store: RecordStore, jobs: int | None, scheduler: str | None
 ) -> tuple[Verdict, dict[str, int]]:
     """Compute what the records lack; return what they say, and how many tasks there were."""
-    from marginfold.protocols.comparison import conclude
+    from marginfold.compare.comparison import conclude
     from marginfold.protocols.run import run_tasks
 
     n_jobs = 1 if scheduler else jobs or JOBS
@@ -151,8 +151,8 @@ def _source(
     stack: ExitStack,
 ) -> Source:
     """Return where the table is; a bundled set is written out as one first."""
-    from marginfold.datasets import catalogue, load
-    from marginfold.protocols.comparison_data import Source
+    from marginfold.compare.data import Source
+    from marginfold.data import catalogue, load
 
     bundled = not Path(data).exists() and data in catalogue()
     if bundled:
@@ -183,7 +183,7 @@ def _write(
     overwrite: bool,
     run: Path | None,
 ) -> None:
-    from marginfold.protocols.choices import Evidence
+    from marginfold.protocols.cells import Evidence
     from marginfold.reports import write_report
     from marginfold.reports.user_data import comparison_report
 

@@ -33,8 +33,8 @@ def datasets(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
     """List the benchmark data sets: shape, classes, missing values, licence, availability."""
-    from marginfold.datasets import catalogue, summary
-    from marginfold.datasets.catalogue import lookup
+    from marginfold.data import catalogue, summary
+    from marginfold.data.catalogue import lookup
 
     if name is not None:
         lookup(name)

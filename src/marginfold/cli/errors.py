@@ -11,7 +11,7 @@ import typer
 
 from marginfold.cli.output import one_line, show_error
 from marginfold.errors import ClusterError, MarginfoldError
-from marginfold.extras import EXTRAS, advice
+from marginfold.runtime.extras import EXTRAS, advice
 
 FAILED = 1
 """Results that could not be computed, or a defect of marginfold."""

@@ -26,8 +26,8 @@ from marginfold.cli.options import (
     Target,
 )
 from marginfold.cli.output import show_json, show_notes, show_rows, show_table
-from marginfold.extras import require
-from marginfold.files import check_writable
+from marginfold.runtime.extras import require
+from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
     pass
@@ -89,7 +89,7 @@ def fit(
     check_method(method)
     check_kernel(kernel)
     _check_save(save, overwrite)
-    from marginfold.tables import inspect_columns, read_labelled
+    from marginfold.data import inspect_columns, read_labelled
 
     features, labels = read_labelled(
         data, target, drop=drop or (), drop_missing=drop_missing_target
@@ -99,7 +99,7 @@ def fit(
     estimator = build_method(method, options)
     fitted = fit_table(estimator, features, labels, target, columns, scale)
     if save is not None:
-        from marginfold.models import save_model
+        from marginfold.data.models import save_model
 
         save_model(fitted.model, save, overwrite=overwrite)
     result = _described(fitted, method.lower(), labels, features.shape[1])

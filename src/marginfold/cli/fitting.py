@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from marginfold.cli.progress import watched
 from marginfold.errors import InvalidInputError, MarginfoldWarning
-from marginfold.progress import report
+from marginfold.runtime.progress import report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marginfold.rows import Array
-    from marginfold.tables import Columns, TableModel
+    from marginfold.data import Columns, TableModel
+    from marginfold.linalg.tall import Array
 
 METHODS = {
     name.lower(): name
@@ -118,7 +118,7 @@ def fit_table(
     estimator: Any, frame: pd.DataFrame, labels: Array, target: str, columns: Columns, scale: str
 ) -> Fitted:
     """Fit the estimator to a table; collect its warnings, its components or its errors."""
-    from marginfold.tables import TableModel
+    from marginfold.data import TableModel
 
     def fit(rows: Any) -> TableModel:
         return TableModel.fit(

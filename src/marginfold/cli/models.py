@@ -12,12 +12,12 @@ import typer
 from marginfold.cli.options import Data, Json, Keep, Model, Out, Overwrite
 from marginfold.cli.output import show_json, show_notes, show_rows
 from marginfold.errors import InvalidInputError
-from marginfold.extras import require
+from marginfold.runtime.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marginfold.tables import TableModel
+    from marginfold.data import TableModel
 
 PREDICTION = "prediction"
 """The column of predicted classes."""
@@ -110,9 +110,9 @@ def _answer(command: str, request: Request) -> None:
 
 def _load(request: Request) -> TableModel:
     """Load the model, once it is known that the output can be written."""
-    from marginfold.models import load_model
-    from marginfold.tables import TableModel
-    from marginfold.tables.writing import check_table_path
+    from marginfold.data import TableModel
+    from marginfold.data.models import load_model
+    from marginfold.data.writing import check_table_path
 
     require("pandas", "skops")
     if request.out is not None:
@@ -131,8 +131,8 @@ def _load(request: Request) -> TableModel:
 
 def _read_rows(model: TableModel, request: Request) -> pd.DataFrame:
     """Read the rows to work on; note the columns that are not used."""
-    from marginfold.tables import read_table
-    from marginfold.tables.target import check_columns, listed
+    from marginfold.data import read_table
+    from marginfold.data.target import check_columns, listed
 
     frame = read_table(request.data, min_rows=1)
     check_columns(frame, request.keep, "--keep")
@@ -146,7 +146,7 @@ def _read_rows(model: TableModel, request: Request) -> pd.DataFrame:
 
 def _finish(frame: pd.DataFrame, columns: dict[str, Any], request: Request) -> None:
     """Write kept and new columns to the file, or print them."""
-    from marginfold.tables import write_table
+    from marginfold.data import write_table
 
     clash = [name for name in request.keep if name in columns]
     if clash:

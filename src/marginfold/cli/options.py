@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from marginfold.errors import InvalidParameterError
-from marginfold.extras import require
+from marginfold.runtime.extras import require
 
 JOBS = 2
 """Processes of a command that was given neither a number nor a cluster."""

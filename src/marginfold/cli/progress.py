@@ -51,7 +51,7 @@ def watched() -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from marginfold.progress import watch
+    from marginfold.runtime.progress import watch
 
     with _bars() as bars:
         shown: dict[str, Any] = {}

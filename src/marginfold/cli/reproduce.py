@@ -14,12 +14,12 @@ from marginfold.cli.options import JOBS, Jobs, Json, Scheduler, check_scheduler
 from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
 from marginfold.cli.progress import follow, kept_in
 from marginfold.errors import InvalidParameterError
-from marginfold.extras import require
-from marginfold.files import check_writable
-from marginfold.protocols.papers import STUDIES
+from marginfold.papers import STUDIES
+from marginfold.runtime.extras import require
+from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
-    from marginfold.protocols.choices import Evidence
+    from marginfold.protocols.cells import Evidence
     from marginfold.protocols.results import Figure, Table
     from marginfold.protocols.run import Summary
 
@@ -104,11 +104,11 @@ def _compute(
     scheduler: str | None,
 ) -> Reproduced:
     """Compute what the records in the folder lack, and all that is made of them."""
-    from marginfold.protocols.choices import Evidence
-    from marginfold.protocols.papers import study
+    from marginfold.papers import study
+    from marginfold.protocols.cells import Evidence
     from marginfold.protocols.records import RecordStore
     from marginfold.protocols.run import run_tasks
-    from marginfold.protocols.scales import scale_named
+    from marginfold.protocols.study_size import scale_named
 
     scale = scale_named(scale_name)
     modules = [study(name) for name in names]

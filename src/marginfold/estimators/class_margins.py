@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.parameters import shown
-from marginfold.rows import Array
+from marginfold.linalg.tall import Array
+from marginfold.validation.parameters import shown
 
 SMALLEST_PROBABILITY = 1e-12
 """Smaller probabilities count as this one: the margin of an impossible class stays finite."""

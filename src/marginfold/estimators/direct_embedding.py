@@ -9,8 +9,6 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.atomic import atomic_fit
-from marginfold.eigen import felt_nodes, smallest_pairs
 from marginfold.errors import (
     ExhaustedWarning,
     GraphError,
@@ -18,15 +16,17 @@ from marginfold.errors import (
     MarginfoldWarning,
     warn,
 )
-from marginfold.estimators.preparation import read_rows
+from marginfold.estimators.inputs import read_rows
 from marginfold.graphs import Laplacian, resolve_graph
+from marginfold.graphs.exact_search import matching_rows
 from marginfold.graphs.laplacian import ABSENT
 from marginfold.graphs.node_graph import Link, NodeGraph
 from marginfold.graphs.reconstruction import FactoredLaplacian
-from marginfold.graphs.search import matching_rows
-from marginfold.lazy_input import refuse_lazy
-from marginfold.parameters import Count, check_parameters, shown
-from marginfold.rows import Array, column_signs, dense
+from marginfold.linalg import felt_nodes, smallest_pairs
+from marginfold.linalg.tall import Array, column_signs, dense
+from marginfold.validation.dask_input import refuse_lazy
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import Count, check_parameters, shown
 
 
 class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

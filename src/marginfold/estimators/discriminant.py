@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marginfold.estimators.coordinates import Coordinates
+from marginfold.estimators.embedded_rows import Coordinates
 from marginfold.estimators.graph_embedding import GraphEmbedding, Recipe
 from marginfold.geometry.metric import rank_of
 from marginfold.geometry.moments import class_means, within_fourth, within_scatter
-from marginfold.parameters import Choice, Constraint, Count, Either, Number
+from marginfold.validation.parameters import Choice, Constraint, Count, Either, Number
 
 LARGEST_SHRINKAGE = 1.0 - 1e-9
 """Shrinkage of 1 would leave nothing of the within-class scatter."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from marginfold.estimators.mrgepsvm import MRGEPSVC
 from marginfold.estimators.nearest_plane import NearestPlane
-from marginfold.parameters import Constraint
+from marginfold.validation.parameters import Constraint
 
 
 class GEPSVC(MRGEPSVC):

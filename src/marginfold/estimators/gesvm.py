@@ -9,21 +9,21 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
 from marginfold.estimators.distribution import distributed
+from marginfold.estimators.inputs import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.estimators.paths import Note, finish
-from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.geometry.directions import batch_of, gain_of
 from marginfold.geometry.metric import Penalty
-from marginfold.geometry.tasks import Task, one_vs_rest_tasks, task_name
+from marginfold.geometry.one_vs_rest import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
-from marginfold.lazy_input import is_lazy
-from marginfold.parameters import Constraint, Flag, Number, check_parameters
-from marginfold.progress import report
-from marginfold.rows import Array, one_blas_thread
-from marginfold.solvers import BlockBatch, SVMBatch, SVMSolution
+from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.runtime.progress import report
+from marginfold.svm import BlockBatch, SVMBatch, SVMSolution
+from marginfold.validation.dask_input import is_lazy
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import Constraint, Flag, Number, check_parameters
 
 CONSTRAINTS: dict[str, Constraint] = {
     "C": Number(0.0, inclusive=False),

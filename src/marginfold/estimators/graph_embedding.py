@@ -6,17 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
-from marginfold.estimators.coordinates import Coordinates, GraphForm
 from marginfold.estimators.distribution import check_lazy_graphs
-from marginfold.estimators.preparation import coordinates, read_labelled, read_rows
+from marginfold.estimators.embedded_rows import Coordinates, GraphForm
+from marginfold.estimators.inputs import coordinates, read_labelled, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
 from marginfold.geometry.moments import score_signs
 from marginfold.graphs import SHORTHANDS, resolve_graph
 from marginfold.graphs.classes import BetweenClassGraph
-from marginfold.parameters import (
+from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import (
     Choice,
     Constraint,
     Count,
@@ -24,7 +25,6 @@ from marginfold.parameters import (
     Number,
     check_parameters,
 )
-from marginfold.rows import Array, one_blas_thread
 
 DEGREES = "degrees"
 """The penalty that is the degree-weighted scatter of the intrinsic graph."""

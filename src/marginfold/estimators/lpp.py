@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from marginfold.estimators.graph_embedding import DEGREES, GraphEmbedding, Recipe
-from marginfold.parameters import Constraint
+from marginfold.validation.parameters import Constraint
 
 
 class NeighborPreset(GraphEmbedding):

@@ -9,7 +9,7 @@ from marginfold.estimators.margin_subspace import MarginSubspace
 from marginfold.estimators.paths import path
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
-from marginfold.parameters import Constraint, Flag, Number
+from marginfold.validation.parameters import Constraint, Flag, Number
 
 
 class LSVA(MarginSubspace):

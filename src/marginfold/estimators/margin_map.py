@@ -15,7 +15,6 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import check_array, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.estimators.class_margins import (
     check_has_margins,
@@ -39,11 +38,20 @@ from marginfold.estimators.sharpness import (
 from marginfold.feature_maps import ExactKernel
 from marginfold.feature_maps.kernel_values import resolve_gamma
 from marginfold.geometry.circle import circle_points, circular_order
-from marginfold.labels import UNLABELLED
-from marginfold.lazy_input import refuse_lazy
-from marginfold.parameters import Choice, Constraint, Count, Either, Number, check_parameters, shown
-from marginfold.rows import Array
-from marginfold.weights import check_weights
+from marginfold.linalg.tall import Array
+from marginfold.validation.dask_input import refuse_lazy
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.labels import UNLABELLED
+from marginfold.validation.parameters import (
+    Choice,
+    Constraint,
+    Count,
+    Either,
+    Number,
+    check_parameters,
+    shown,
+)
+from marginfold.validation.weights import check_weights
 
 EXACT_ROWS = 2000
 """Rows up to which the default classifier takes the whole kernel, beyond them landmarks."""
@@ -244,13 +252,19 @@ class MarginMap(
             )
 
     def _classifier(self, X: Any, weights: Array) -> Any:
+        chosen = self.planned_classifier(np.count_nonzero(weights))
+        if self.classifier is None and isinstance(chosen.kernel, Nystroem):
+            X = check_array(X, accept_sparse="csr", dtype=np.float64)
+            chosen.kernel.set_params(gamma=resolve_gamma("scale", "rbf", X, weights))
+        return chosen
+
+    def planned_classifier(self, n_samples: int) -> Any:
+        """Return the classifier for so many rows; the width of landmarks is left to `fit`."""
         if self.classifier is not None:
             return self.classifier
-        if np.count_nonzero(weights) <= EXACT_ROWS:
+        if n_samples <= EXACT_ROWS:
             return _default(ExactKernel("rbf", rank=EXACT_RANK))
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
-        gamma = resolve_gamma("scale", "rbf", X, weights)
-        return _default(Nystroem(gamma=gamma, n_components=LANDMARKS, random_state=0))
+        return _default(Nystroem(n_components=LANDMARKS, random_state=0))
 
     @staticmethod
     def _is_pairwise(classifier: Any) -> bool:

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from marginfold.atomic import atomic_fit
 from marginfold.errors import (
     CancelledWarning,
     ExhaustedWarning,
@@ -17,16 +16,17 @@ from marginfold.errors import (
     UncertifiedWarning,
 )
 from marginfold.estimators.distribution import distributed
+from marginfold.estimators.inputs import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.estimators.paths import Note, finish
-from marginfold.estimators.preparation import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.deflation import leading_directions
 from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_directions
 from marginfold.geometry.metric import Penalty
-from marginfold.geometry.tasks import SCHEDULES, task_name
-from marginfold.lazy_input import is_lazy
-from marginfold.parameters import Choice, Constraint, Count, Number, check_parameters
-from marginfold.rows import Array, one_blas_thread
+from marginfold.geometry.one_vs_rest import SCHEDULES, task_name
+from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.validation.dask_input import is_lazy
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import Choice, Constraint, Count, Number, check_parameters
 
 
 class MarginSubspace(Projection, ABC):
@@ -75,8 +75,8 @@ class MarginSubspace(Projection, ABC):
 
         Notes
         -----
-        Cancelled inside `marginfold.progress.watch`, the fit keeps the components found so far and
-        warns with `CancelledWarning`; without any it raises `CancelledError`.
+        Cancelled inside `marginfold.watch`, the fit keeps the components found so far and warns
+        with `CancelledWarning`; without any it raises `CancelledError`.
         """
         with atomic_fit(self):
             self._fit_all([self], X, y, sample_weight)

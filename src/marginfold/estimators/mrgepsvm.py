@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marginfold.eigen import pencil_pairs
 from marginfold.errors import MarginfoldWarning, warn
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.geometry.metric import has_no_scatter
 from marginfold.graphs import NeighborGraph, resolve_graph
-from marginfold.parameters import Choice, Constraint, Number
-from marginfold.rows import Array
+from marginfold.linalg import pencil_pairs
+from marginfold.linalg.tall import Array
+from marginfold.validation.parameters import Choice, Constraint, Number
 
 
 class MRGEPSVC(NearestPlane):

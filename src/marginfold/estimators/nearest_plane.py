@@ -11,17 +11,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.atomic import atomic_fit
 from marginfold.errors import ExhaustedWarning, warn
-from marginfold.estimators.coordinates import Coordinates
 from marginfold.estimators.distribution import check_lazy_graphs, distributed
+from marginfold.estimators.embedded_rows import Coordinates
+from marginfold.estimators.inputs import coordinates, read_labelled
 from marginfold.estimators.plane_rows import Heights, PlaneRows
-from marginfold.estimators.preparation import coordinates, read_labelled
 from marginfold.feature_maps import is_linear, is_pairwise
-from marginfold.geometry.tasks import class_factors
-from marginfold.lazy_input import is_lazy
-from marginfold.parameters import Choice, Constraint, Flag, Number, check_parameters
-from marginfold.rows import Array, one_blas_thread
+from marginfold.geometry.one_vs_rest import class_factors
+from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.validation.dask_input import is_lazy
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import Choice, Constraint, Flag, Number, check_parameters
 
 NOWHERE = 1e-6
 """A plane whose function varies over the rows by less than this share of its value is not there."""

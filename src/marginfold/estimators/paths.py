@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sklearn.base import clone
 
 from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
-from marginfold.parameters import shown
+from marginfold.validation.parameters import shown
 
 E = TypeVar("E")
 

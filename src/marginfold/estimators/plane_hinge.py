@@ -2,7 +2,7 @@
 
 With the moments of the own class factored, ``P + dT T = F F'``, the rest is a support vector
 problem without a bias on the rows ``u = -F^-1 h``.  Each row with its mirror image makes that a
-problem with one, whose optimal bias is 0 (see `marginfold.solvers.box_qp`).
+problem with one, whose optimal bias is 0 (see `marginfold.svm.box_qp`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.linalg
 
-from marginfold.blocks import Block, RowBlocks
 from marginfold.estimators.plane_rows import PlaneRows, extended
 from marginfold.geometry.tikhonov import TikhonovBasis
-from marginfold.rows import Array
-from marginfold.solvers import BlockBatch, BlockRows, InteriorPoint, SVMSolution
-from marginfold.solvers.box_qp import BoxSolution, solve_box_qp
+from marginfold.linalg.blocks import Block, RowBlocks
+from marginfold.linalg.tall import Array
+from marginfold.svm import BlockBatch, BlockRows, InteriorPoint, SVMSolution
+from marginfold.svm.box_qp import BoxSolution, solve_box_qp
 
 T = TypeVar("T")
 

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from marginfold.blocks import Block, total
-from marginfold.estimators.coordinates import Coordinates
+from marginfold.estimators.embedded_rows import Coordinates
 from marginfold.geometry.moments import class_sums
 from marginfold.geometry.tikhonov import TikhonovBasis, tikhonov_basis
-from marginfold.rows import Array, gram
+from marginfold.linalg.blocks import Block, total
+from marginfold.linalg.tall import Array, gram
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from marginfold.estimators.reconstruction import (
     learn_reconstruction,
 )
 from marginfold.feature_maps import is_linear, is_pairwise
-from marginfold.lazy_input import is_lazy, refuse_lazy
-from marginfold.rows import Array, dense, row_blocks
+from marginfold.linalg.tall import Array, dense, row_blocks
+from marginfold.validation.dask_input import is_lazy, refuse_lazy
 
 
 def _can_rebuild(estimator: Any) -> bool:

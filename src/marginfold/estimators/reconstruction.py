@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.parameters import shown
-from marginfold.rows import Array, dense
+from marginfold.linalg.tall import Array, dense
+from marginfold.validation.parameters import shown
 
 RIDGE = 0.1
 """Ridge of the learned map, in units of a kernel whose largest value is 1."""

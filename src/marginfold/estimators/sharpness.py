@@ -16,9 +16,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from marginfold.errors import InvalidInputError
 from marginfold.estimators.class_margins import class_margins
-from marginfold.labels import UNLABELLED
-from marginfold.parameters import shown
-from marginfold.rows import Array, dense
+from marginfold.linalg.tall import Array, dense
+from marginfold.validation.labels import UNLABELLED
+from marginfold.validation.parameters import shown
 
 SHARPNESS_GRID = 2.0 ** np.arange(0.0, 4.5, 0.5)
 """What "auto" chooses from: classes run together in smoother maps and are dots in sharper ones."""

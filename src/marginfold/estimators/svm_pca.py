@@ -7,17 +7,24 @@ from typing import Any, Self
 
 import numpy as np
 
-from marginfold.atomic import atomic_fit
-from marginfold.eigen import leading_pairs
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
-from marginfold.estimators.coordinates import Coordinates
-from marginfold.estimators.preparation import coordinates, read_rows
+from marginfold.estimators.embedded_rows import Coordinates
+from marginfold.estimators.inputs import coordinates, read_rows
 from marginfold.estimators.projection import Projection
 from marginfold.feature_maps import ExactKernel, resolve_feature_map
 from marginfold.geometry.moments import score_signs
-from marginfold.lazy_input import refuse_lazy
-from marginfold.parameters import Choice, Constraint, Count, Either, Flag, check_parameters
-from marginfold.rows import Array, one_blas_thread
+from marginfold.linalg import leading_pairs
+from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.validation.dask_input import refuse_lazy
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import (
+    Choice,
+    Constraint,
+    Count,
+    Either,
+    Flag,
+    check_parameters,
+)
 
 NO_VARIANCE = 1e-13
 """Share of the total variance below which a component has none."""

@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 
-from marginfold.eigen import definite_factor
 from marginfold.errors import UncertifiedWarning, warn
+from marginfold.estimators.inputs import uncertified_note
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_hinge import solve_hinge
 from marginfold.estimators.plane_rows import PlaneRows
-from marginfold.estimators.preparation import uncertified_note
-from marginfold.parameters import Choice, Constraint, Either, Number
-from marginfold.rows import Array
-from marginfold.solvers import InteriorPoint
+from marginfold.linalg import definite_factor
+from marginfold.linalg.tall import Array
+from marginfold.svm import InteriorPoint
+from marginfold.validation.parameters import Choice, Constraint, Either, Number
 
 POSITIVE = Number(0.0, inclusive=False)
 

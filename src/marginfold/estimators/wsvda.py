@@ -7,7 +7,7 @@ from typing import Any
 from marginfold.estimators.margin_subspace import MarginSubspace
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
-from marginfold.parameters import Constraint, Number
+from marginfold.validation.parameters import Constraint, Number
 
 
 class WSVDA(MarginSubspace):

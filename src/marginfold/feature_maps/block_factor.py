@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from marginfold.blocks import Block, RowBlocks, total
 from marginfold.feature_maps.factor_rows import NewColumns
 from marginfold.feature_maps.kernel_columns import RowColumns
 from marginfold.feature_maps.kernel_values import KernelFunction
-from marginfold.rows import Array, dense, gram, row_blocks
+from marginfold.linalg.blocks import Block, RowBlocks, total
+from marginfold.linalg.tall import Array, dense, gram, row_blocks
 
 
 @dataclass(frozen=True)

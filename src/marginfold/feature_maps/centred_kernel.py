@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from marginfold.eigen import leading_pairs
 from marginfold.errors import MarginfoldWarning, warn
 from marginfold.feature_maps.kernel_values import finite_peak
-from marginfold.rows import Array, column_signs
+from marginfold.linalg import leading_pairs
+from marginfold.linalg.tall import Array, column_signs
 
 RANK_RESOLUTION = 1e-10
 """Eigenvalues below this share of the largest one are cut."""

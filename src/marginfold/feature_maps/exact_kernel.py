@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from marginfold.atomic import atomic_fit
-from marginfold.eigen.leading import LARGE_SHARE
 from marginfold.feature_maps.centred_kernel import CentredKernel, kernel_coordinates
 from marginfold.feature_maps.kernel_map import BLOCK_BYTES, PARAMETERS, KernelMap
 from marginfold.feature_maps.kernel_values import (
@@ -17,10 +15,12 @@ from marginfold.feature_maps.kernel_values import (
     symmetrised,
 )
 from marginfold.feature_maps.reading import read_rows
-from marginfold.memory import require_memory
-from marginfold.parameters import check_parameters, shown
-from marginfold.rows import Array
-from marginfold.weights import check_weights
+from marginfold.linalg.leading import LARGE_SHARE
+from marginfold.linalg.tall import Array
+from marginfold.runtime.memory import require_memory
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import check_parameters, shown
+from marginfold.validation.weights import check_weights
 
 ALL_COPIES, MANY_COPIES, FEW_COPIES = 9, 6, 2
 """Measured: matrices of rows by rows that are held at the peak for all coordinates, for a large

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from marginfold.feature_maps.kernel_columns import KernelColumns
-from marginfold.memory import require_memory
-from marginfold.rows import Array, row_blocks
+from marginfold.linalg.tall import Array, row_blocks
+from marginfold.runtime.memory import require_memory
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from sklearn.utils import check_array
 
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps.kernel_values import KernelFunction
-from marginfold.parameters import shown
-from marginfold.rows import Array, dense
+from marginfold.linalg.tall import Array, dense
+from marginfold.validation.parameters import shown
 
 TOLERANCE = 1e-9
 """A point is final when its step is below this many kernel widths, 1 / sqrt(gamma)."""

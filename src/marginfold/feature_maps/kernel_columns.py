@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from marginfold.feature_maps.kernel_values import KernelFunction
-from marginfold.rows import Array, dense
+from marginfold.linalg.tall import Array, dense
 
 TILE_ROWS = 64
 """Rows of which all pairs are evaluated when a kernel has no formula for its diagonal."""

@@ -10,8 +10,8 @@ from sklearn.preprocessing import normalize
 
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps.kernel_values import KernelFunction
-from marginfold.parameters import shown
-from marginfold.rows import Array, dense
+from marginfold.linalg.tall import Array, dense
+from marginfold.validation.parameters import shown
 
 Gradient = Callable[[KernelFunction, Array, Any, Array], Array]
 

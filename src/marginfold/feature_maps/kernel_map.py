@@ -20,8 +20,8 @@ from marginfold.feature_maps.kernel_values import (
     KernelFunction,
 )
 from marginfold.feature_maps.reading import read_rows
-from marginfold.parameters import Choice, Constraint, Count, Either, Flag, Number
-from marginfold.rows import Array, by_columns, dense
+from marginfold.linalg.tall import Array, by_columns, dense
+from marginfold.validation.parameters import Choice, Constraint, Count, Either, Flag, Number
 
 BLOCK_BYTES = 32 << 20
 """Largest kernel block that is formed when rows are mapped."""

@@ -11,8 +11,8 @@ import scipy.sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.parameters import Choice, Either, Number, shown
-from marginfold.rows import Array, dense, row_blocks
+from marginfold.linalg.tall import Array, dense, row_blocks
+from marginfold.validation.parameters import Choice, Either, Number, shown
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
 """Kernel names that `ExactKernel` takes."""

@@ -11,11 +11,11 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginfold.atomic import atomic_fit
 from marginfold.feature_maps.reading import read_rows
-from marginfold.parameters import Flag, check_parameters
-from marginfold.rows import Array, by_columns, column_signs, dense
-from marginfold.weights import check_weights
+from marginfold.linalg.tall import Array, by_columns, column_signs, dense
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import Flag, check_parameters
+from marginfold.validation.weights import check_weights
 
 SPAN_RESOLUTION = 1e-12
 """Relative size of a singular value that counts as zero in the span of the rows."""

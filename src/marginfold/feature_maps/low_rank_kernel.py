@@ -9,8 +9,6 @@ import scipy.linalg
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
-from marginfold.atomic import atomic_fit
-from marginfold.blocks import RowBlocks
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
 from marginfold.feature_maps.block_factor import BlockFactor, RowMoments
 from marginfold.feature_maps.centred_kernel import RANK_RESOLUTION
@@ -26,9 +24,11 @@ from marginfold.feature_maps.kernel_values import (
 )
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
 from marginfold.feature_maps.reading import read_rows
-from marginfold.parameters import Constraint, Count, Number, check_parameters
-from marginfold.rows import Array, column_signs, gram, rotated
-from marginfold.weights import check_weights
+from marginfold.linalg.blocks import RowBlocks
+from marginfold.linalg.tall import Array, column_signs, gram, rotated
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import Constraint, Count, Number, check_parameters
+from marginfold.validation.weights import check_weights
 
 FIRST_COLUMNS = 64
 """Columns that there is space for at first when the rank is not given."""

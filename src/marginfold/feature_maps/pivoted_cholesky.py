@@ -15,8 +15,8 @@ import numpy as np
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps.factor_rows import FactorRows
 from marginfold.feature_maps.kernel_values import finite_peak
-from marginfold.progress import report
-from marginfold.rows import Array
+from marginfold.linalg.tall import Array
+from marginfold.runtime.progress import report
 
 PROPOSALS = 128
 """Pivots that are proposed at a time; those that have become redundant are rejected."""

@@ -12,7 +12,7 @@ from marginfold.feature_maps.exact_kernel import ExactKernel
 from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.feature_maps.linear import Linear
 from marginfold.feature_maps.transformed import Transformed
-from marginfold.parameters import shown
+from marginfold.validation.parameters import shown
 
 
 def resolve_feature_map(kernel: Any) -> Any:

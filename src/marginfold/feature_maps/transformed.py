@@ -9,14 +9,14 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from marginfold.atomic import atomic_fit
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps.kernel_gradients import missing_gradient
 from marginfold.feature_maps.reading import FIT_INSTEAD, MAP_INSTEAD
-from marginfold.lazy_input import refuse_lazy
-from marginfold.parameters import Flag, check_parameters, shown
-from marginfold.rows import Array, by_columns, dense
-from marginfold.weights import check_weights
+from marginfold.linalg.tall import Array, by_columns, dense
+from marginfold.validation.dask_input import refuse_lazy
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import Flag, check_parameters, shown
+from marginfold.validation.weights import check_weights
 
 
 class Transformed(TransformerMixin, BaseEstimator):

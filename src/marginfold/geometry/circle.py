@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginfold.rows import Array
+from marginfold.linalg.tall import Array
 
 EXACT_ITEMS = 10
 """Up to this many items the best of all orders is found; its cost doubles with every item."""

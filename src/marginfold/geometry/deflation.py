@@ -14,8 +14,8 @@ from typing import Self
 import numpy as np
 import scipy.linalg
 
-from marginfold.rows import Array, column_signs
-from marginfold.solvers.svm import PASSES
+from marginfold.linalg.tall import Array, column_signs
+from marginfold.svm.problem import PASSES
 
 NO_VARIANCE = 1e-12
 """Share of the total variance below which a direction has none."""

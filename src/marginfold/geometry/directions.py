@@ -15,10 +15,10 @@ import numpy as np
 
 from marginfold.errors import CancelledError
 from marginfold.geometry.deflation import Deflation
-from marginfold.geometry.tasks import SCHEDULES, LabelledRows, Schedule, Task
-from marginfold.progress import report
-from marginfold.rows import Array, SharedRows
-from marginfold.solvers import BlockBatch, BlockRows, SVMBatch, SVMSolution, SVMSolver
+from marginfold.geometry.one_vs_rest import SCHEDULES, LabelledRows, Schedule, Task
+from marginfold.linalg.tall import Array, SharedRows
+from marginfold.runtime.progress import report
+from marginfold.svm import BlockBatch, BlockRows, SVMBatch, SVMSolution, SVMSolver
 
 MIN_GAIN = 1e-4
 """Share of the attainable gain below which a task is exhausted."""
@@ -112,8 +112,8 @@ def successive_directions(
 ) -> list[Subspace]:
     """Return the directions of every problem; problem b has the metric ``diag(scales[b])^-2``.
 
-    Cancelled by a watcher (see `marginfold.progress`), one problem gives the components found so
-    far: later ones do not change them.  Several problems, and one without a component, raise
+    Cancelled by a watcher (see `runtime.progress`), one problem gives the components found so far:
+    later ones do not change them.  Several problems, and one without a component, raise
     `CancelledError`.
     """
     r = rows.n_columns

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginfold.eigen import pencil_pairs
 from marginfold.errors import InvalidInputError
 from marginfold.geometry.metric import has_no_scatter, span_of
-from marginfold.rows import Array
+from marginfold.linalg import pencil_pairs
+from marginfold.linalg.tall import Array
 
 NOTHING = 1e-8
 """Share of its variance, relative to the mean share, below which a direction carries nothing."""

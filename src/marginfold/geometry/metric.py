@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import GraphError, InvalidInputError
-from marginfold.rows import Array, by_columns
+from marginfold.linalg.tall import Array, by_columns
 
 NEGATIVE_RESOLUTION = 1e-9
 """Negative eigenvalues of a scatter matrix above this share of the largest are not rounding."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginfold.blocks import Block, RowBlocks, total
-from marginfold.labels import UNLABELLED
-from marginfold.rows import TIE, Array, gram, row_blocks
+from marginfold.linalg.blocks import Block, RowBlocks, total
+from marginfold.linalg.tall import TIE, Array, gram, row_blocks
+from marginfold.validation.labels import UNLABELLED
 
 
 def class_means(blocks: RowBlocks, n_classes: int) -> tuple[Array, Array]:
@@ -50,7 +50,7 @@ def within_fourth(blocks: RowBlocks, means: Array) -> float:
 def score_signs(blocks: RowBlocks, W: Array) -> Array:
     """Return the sign of the score of largest size along each column of W.
 
-    The rule of `marginfold.rows.column_signs` for the scores Z W, which need not be in one place.
+    The rule of `linalg.tall.column_signs` for the scores Z W, which need not be in one place.
     """
     high, low = np.max(np.stack(blocks.map(score_ends, W)), axis=0)
     largest, other = np.maximum(high, low), np.minimum(high, low)

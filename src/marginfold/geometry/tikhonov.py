@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.geometry.metric import rank_of
-from marginfold.rows import Array
+from marginfold.linalg.tall import Array
 
 
 @dataclass(frozen=True)

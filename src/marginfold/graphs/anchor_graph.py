@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from marginfold.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.errors import GraphError
 from marginfold.graphs.anchors import (
     Anchors,
@@ -23,7 +22,15 @@ from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian,
 from marginfold.graphs.neighbors import UNDERFLOW
 from marginfold.graphs.node_graph import NodeGraph
 from marginfold.graphs.rule import GraphRule, read_rows
-from marginfold.parameters import Choice, Constraint, Count, Either, Number, check_parameters
+from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
+from marginfold.validation.parameters import (
+    Choice,
+    Constraint,
+    Count,
+    Either,
+    Number,
+    check_parameters,
+)
 
 ROWS_PER_ANCHOR = 10
 """Rows for each anchor when their number is chosen."""

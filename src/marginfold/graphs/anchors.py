@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginfold.blocks import Block, LocalBlocks, RowBlocks, total
+from marginfold.graphs.exact_search import chunks, nearest_points, watched
 from marginfold.graphs.laplacian import FloatArray, IntArray
 from marginfold.graphs.neighbors import HeatLink
-from marginfold.graphs.search import chunks, nearest_points, watched
-from marginfold.rows import dense, gram
+from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks, total
+from marginfold.linalg.tall import dense, gram
 
 SAMPLE_PER_ANCHOR = 20
 """Rows drawn for each anchor to choose the first anchors from, and the width."""
@@ -103,7 +103,7 @@ def choose_anchors(
     Examples
     --------
     >>> import numpy as np
-    >>> from marginfold.blocks import LocalBlocks
+    >>> from marginfold.linalg.blocks import LocalBlocks
     >>> from marginfold.graphs.anchors import choose_anchors
     >>> X, weights = np.array([[0.0], [1.0], [8.0], [9.0]]), np.ones(4)
     >>> blocks = LocalBlocks.cut(X, np.zeros(4), weights, n_rows=2)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
 from marginfold.graphs.rule import GraphRule, read_codes, read_rows
-from marginfold.rows import row_blocks
+from marginfold.linalg.tall import row_blocks
 
 MOST_BETWEEN = 0.99
 """Share of a column's scatter between classes up to which it is subtracted from the total."""

@@ -11,15 +11,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginfold.errors import GraphError
-from marginfold.extras import require
-from marginfold.graphs.laplacian import FloatArray, IntArray
-from marginfold.graphs.search import (
+from marginfold.graphs.exact_search import (
     SPARE_CANDIDATES,
     nearest,
     pair_distances,
     share_found,
     watched,
 )
+from marginfold.graphs.laplacian import FloatArray, IntArray
+from marginfold.runtime.extras import require
 
 LINKS = 16
 """Links of a point in the index."""

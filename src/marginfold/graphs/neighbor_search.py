@@ -15,17 +15,17 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from marginfold.errors import GraphError, MarginfoldWarning, warn
-from marginfold.extras import advice
-from marginfold.graphs.faiss_search import faiss_pairs
-from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
-from marginfold.graphs.search import (
+from marginfold.graphs.exact_search import (
     SPARE_CANDIDATES,
     TREE_MAX_COLUMNS,
     nearest,
     pair_distances,
     share_found,
 )
-from marginfold.parameters import shown
+from marginfold.graphs.faiss_search import faiss_pairs
+from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
+from marginfold.runtime.extras import advice
+from marginfold.validation.parameters import shown
 
 EXACT_MAX_ROWS = 50_000
 """Points up to which "auto" searches exactly, whatever their number of columns."""

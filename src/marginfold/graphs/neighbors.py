@@ -10,12 +10,20 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from marginfold.errors import GraphUnderflowWarning, warn
+from marginfold.graphs.exact_search import Nodes, distinct_rows, nearest_points
 from marginfold.graphs.laplacian import ABSENT, EdgeLaplacian, FloatArray, IntArray, Laplacian
 from marginfold.graphs.neighbor_search import NeighborSearch, find_neighbors
 from marginfold.graphs.node_graph import Link, row_weights
 from marginfold.graphs.rule import GraphRule, graph_name, read_codes, read_rows
-from marginfold.graphs.search import Nodes, distinct_rows, nearest_points
-from marginfold.parameters import Choice, Constraint, Count, Either, Flag, Number, check_parameters
+from marginfold.validation.parameters import (
+    Choice,
+    Constraint,
+    Count,
+    Either,
+    Flag,
+    Number,
+    check_parameters,
+)
 
 UNDERFLOW = float(np.finfo(np.float64).eps)
 """A heat weight below this has no effect beside weights near 1."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginfold.errors import GraphError
-from marginfold.rows import Array
+from marginfold.linalg.tall import Array
 
 
 @dataclass(frozen=True, eq=False)

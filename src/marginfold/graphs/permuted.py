@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.errors import GraphError, InvalidParameterError
+from marginfold.graphs.exact_search import distinct_rows
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian
 from marginfold.graphs.node_graph import Link, NodeGraph
 from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.graphs.rule import GraphRule, read_rows
-from marginfold.graphs.search import distinct_rows
-from marginfold.parameters import Count, check_parameters, shown
+from marginfold.validation.parameters import Count, check_parameters, shown
 
 
 class PermutedGraph(GraphRule):

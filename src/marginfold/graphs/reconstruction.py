@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
+from marginfold.graphs.exact_search import chunks, distinct_rows, entries_per_row, nearest_points
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
 from marginfold.graphs.neighbor_search import NeighborSearch, find_neighbors
 from marginfold.graphs.node_graph import Link, NodeGraph, row_weights
 from marginfold.graphs.rule import GraphRule, read_rows
-from marginfold.graphs.search import chunks, distinct_rows, entries_per_row, nearest_points
-from marginfold.parameters import Constraint, Count, Number, check_parameters
+from marginfold.validation.parameters import Constraint, Count, Number, check_parameters
 
 CONSTRAINTS: dict[str, Constraint] = {
     "n_neighbors": Count(1),

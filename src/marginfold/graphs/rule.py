@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator
 from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
 from marginfold.graphs.combined import ScaledLaplacian, SumLaplacian
 from marginfold.graphs.laplacian import ABSENT, FloatArray, GraphDescription, IntArray, Laplacian
-from marginfold.labels import is_unlabelled, unique_labels
-from marginfold.lazy_input import gathered, refuse_lazy
-from marginfold.weights import check_weights
+from marginfold.validation.dask_input import gathered, refuse_lazy
+from marginfold.validation.labels import is_unlabelled, unique_labels
+from marginfold.validation.weights import check_weights
 
 LARGEST_ENTRY = 1e150
 """Entries above this have squared distances that overflow."""

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from marginfold.rows import one_blas_thread
+from marginfold.linalg.tall import one_blas_thread
 
 SIZE, REPEATS = 400, 3
 """Shape of the matrix product that is timed, and how often it is."""

@@ -7,15 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import ParameterGrid, check_cv
 
 from marginfold.errors import InvalidInputError
-from marginfold.estimators.gesvm import GESVC
-from marginfold.estimators.margin_map import EXACT_RANK, EXACT_ROWS, LANDMARKS, MarginMap
-from marginfold.estimators.workload import Rows, Workload, output_columns, workload_of
-from marginfold.feature_maps import ExactKernel
-from marginfold.parameters import shown
+from marginfold.planner.workload import Rows, Workload, output_columns, workload_of
+from marginfold.validation.parameters import shown
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ def parts_of(estimator: Any, rows: Rows, n_classes: int) -> list[Part]:
     """Return the fits of estimators of this package, none for a stranger without any inside."""
     if hasattr(estimator, "steps"):
         return _pipeline(estimator, rows, n_classes)
-    if isinstance(estimator, MarginMap):
+    if hasattr(estimator, "planned_classifier"):
         return _margin_map(estimator, rows, n_classes)
     if hasattr(estimator, "estimator") and hasattr(estimator, "cv"):
         return _search(estimator, rows, n_classes)
@@ -80,11 +76,7 @@ def _pipeline(pipeline: Any, rows: Rows, n_classes: int) -> list[Part]:
 
 def _margin_map(margin_map: Any, rows: Rows, n_classes: int) -> list[Part]:
     """Return the classifier, fitted once for the map and once for each fold of its sharpness."""
-    classifier = margin_map.classifier
-    if classifier is None:
-        exact = rows.n_rows <= EXACT_ROWS
-        kernel = ExactKernel("rbf", rank=EXACT_RANK) if exact else Nystroem(n_components=LANDMARKS)
-        classifier = GESVC(C=10.0, kernel=kernel)
+    classifier = margin_map.planned_classifier(rows.n_rows)
     automatic = isinstance(margin_map.sharpness, str)
     fits = 1 + (_folds(margin_map.cv) if automatic else 0)
     return [replace(part, fits=fits * part.fits) for part in parts_of(classifier, rows, n_classes)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marginfold.memory import readable
+from marginfold.runtime.memory import readable
 
 UNCERTAINTY = 4.0
 """Factor by which the time may differ either way (see ``benchmarks/planner.py``)."""

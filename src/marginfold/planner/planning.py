@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from marginfold.errors import InvalidInputError
-from marginfold.estimators.memory_check import alternative
-from marginfold.estimators.memory_needs import memory_needs, peaks
-from marginfold.estimators.workload import N_CLASSES, Rows, rows_of
-from marginfold.labels import is_unlabelled
-from marginfold.memory import available_memory
-from marginfold.parameters import shown
+from marginfold.planner.costs import memory_needs, peaks
 from marginfold.planner.machine import slowness
+from marginfold.planner.memory_check import alternative
 from marginfold.planner.parts import Part, parts_of
 from marginfold.planner.plan import Plan, Step
 from marginfold.planner.seconds import step_seconds
+from marginfold.planner.workload import N_CLASSES, Rows, rows_of
+from marginfold.runtime.memory import available_memory
+from marginfold.validation.labels import is_unlabelled
+from marginfold.validation.parameters import shown
 
 
 def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Plan:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from marginfold.estimators.memory_needs import has_dense_factor, is_squared
-from marginfold.estimators.workload import Workload, anchors_of, neighbors_of
+from marginfold.graphs.exact_search import TREE_MAX_COLUMNS
 from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS
-from marginfold.graphs.search import TREE_MAX_COLUMNS
-from marginfold.solvers.automatic import MANY_DIMENSIONS
+from marginfold.planner.costs import has_dense_factor, is_squared
+from marginfold.planner.workload import Workload, anchors_of, neighbors_of
+from marginfold.svm.policy import MANY_DIMENSIONS
 
 PRODUCT = 1 / 3e10
 """Seconds of a floating-point operation in a matrix product."""

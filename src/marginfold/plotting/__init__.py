@@ -1,6 +1,6 @@
 """Figures as pictures: values of `marginfold.protocols.results` drawn with matplotlib."""
 
-from marginfold.extras import require
+from marginfold.runtime.extras import require
 
 try:
     from marginfold.plotting.drawing import draw

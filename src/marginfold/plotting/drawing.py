@@ -14,10 +14,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from marginfold.errors import InvalidInputError
-from marginfold.parameters import Choice, shown
 from marginfold.plotting.marks import draw_bars, draw_lines, draw_points, shape
 from marginfold.plotting.styles import RC, Style, styles
 from marginfold.protocols.results import Figure, Panel, Series
+from marginfold.validation.parameters import Choice, shown
 
 MOST_COLUMNS = 6
 """Panels side by side, at most."""

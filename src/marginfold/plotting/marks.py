@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.markers import MarkerStyle
 
+from marginfold.linalg.tall import Array
 from marginfold.plotting.styles import CROSS, Style
 from marginfold.protocols.results import Series
-from marginfold.rows import Array
 
 ORDER_SEED = 0
 """Of the order in which points are drawn."""

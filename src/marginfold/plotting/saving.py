@@ -10,10 +10,10 @@ import re
 import matplotlib.style
 from matplotlib.figure import Figure as Drawing
 
-from marginfold.files import write_file
 from marginfold.plotting.drawing import draw
 from marginfold.plotting.styles import RC
 from marginfold.protocols.results import Figure
+from marginfold.runtime.files import write_file
 
 SVG_DPI = 200
 """Of points that are drawn as pixels within an SVG."""

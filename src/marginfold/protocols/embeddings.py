@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from marginfold.errors import NoDirectionError
-from marginfold.protocols.heads import errors_by_dimension
+from marginfold.linalg.tall import Array
+from marginfold.protocols.knn_errors import errors_by_dimension
 from marginfold.protocols.records import Result
 from marginfold.protocols.splits import folds
-from marginfold.rows import Array
 
 EQUAL_DIGITS = 12
 """Errors that agree to so many decimals are equal: their means differ by rounding only."""

@@ -8,8 +8,8 @@ from sklearn.base import clone
 
 from marginfold.errors import InvalidParameterError
 from marginfold.graphs import resolve_graph
-from marginfold.parameters import shown
 from marginfold.protocols.held_out import parameters_named
+from marginfold.validation.parameters import shown
 
 
 def graph_parameter(estimator: Any, parameter: str | None) -> str:

@@ -12,12 +12,12 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.estimators.fold_rows import take
-from marginfold.labels import is_unlabelled, unique_labels
-from marginfold.lazy_input import refuse_lazy
-from marginfold.parameters import shown
-from marginfold.protocols.heads import errors_by_dimension
-from marginfold.rows import Array, dense
+from marginfold.linalg.tall import Array, dense
+from marginfold.model_selection.fold_rows import take
+from marginfold.protocols.knn_errors import errors_by_dimension
+from marginfold.validation.dask_input import refuse_lazy
+from marginfold.validation.labels import is_unlabelled, unique_labels
+from marginfold.validation.parameters import shown
 
 HEAD = "1-nn"
 """The head that scores a transformer if nothing else is said."""

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from marginfold.errors import InvalidParameterError
-from marginfold.labels import is_missing, is_unlabelled
-from marginfold.parameters import Count, check_parameters, shown
+from marginfold.linalg.tall import Array
 from marginfold.protocols.held_out import (
     Scoring,
     Split,
@@ -21,7 +20,8 @@ from marginfold.protocols.held_out import (
     read_partly_labelled,
 )
 from marginfold.protocols.splits import folds
-from marginfold.rows import Array
+from marginfold.validation.labels import is_missing, is_unlabelled
+from marginfold.validation.parameters import Count, check_parameters, shown
 
 
 @dataclass(frozen=True)

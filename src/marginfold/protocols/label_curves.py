@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from marginfold.errors import InvalidParameterError
-from marginfold.labels import unique_labels
-from marginfold.parameters import Constraint, Count, Flag, Number, shown
+from marginfold.linalg.tall import Array
 from marginfold.protocols.held_out import (
     Scoring,
     Split,
@@ -20,7 +19,8 @@ from marginfold.protocols.held_out import (
 )
 from marginfold.protocols.hidden_labels import hide, with_marker
 from marginfold.protocols.statistics import Interval, paired_interval
-from marginfold.rows import Array
+from marginfold.validation.labels import unique_labels
+from marginfold.validation.parameters import Constraint, Count, Flag, Number, shown
 
 SHARES = (0.05, 0.1, 0.2, 0.5)
 """Shares of labels that a curve has if nothing else is said."""

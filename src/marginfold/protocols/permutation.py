@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from marginfold.errors import InvalidParameterError, MarginfoldWarning
 from marginfold.graphs import PermutedGraph
-from marginfold.parameters import Count, shown
+from marginfold.linalg.tall import Array
 from marginfold.protocols.graph_parameter import graph_parameter, weight_parameter, with_rule
 from marginfold.protocols.held_out import (
     Scoring,
@@ -26,7 +26,7 @@ from marginfold.protocols.held_out import (
 from marginfold.protocols.hidden_labels import HideLabels, with_marker
 from marginfold.protocols.splits import folds
 from marginfold.protocols.statistics import TIE, Interval, paired_interval
-from marginfold.rows import Array
+from marginfold.validation.parameters import Count, shown
 
 LEVEL = 0.05
 """A p-value at or below this is called evidence."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from marginfold.errors import InvalidInputError
 from marginfold.protocols.record_layout import LAYOUT, READ, SCHEMA, WRITTEN, as_json, plain, where
-from marginfold.protocols.tasks import Task
+from marginfold.protocols.study_tasks import Task
 from marginfold.protocols.versions import versions
 
 FILE_NAME = "records.sqlite"
@@ -102,7 +102,7 @@ class RecordStore:
     --------
     >>> import tempfile
     >>> from marginfold.protocols.records import RecordStore, Result
-    >>> from marginfold.protocols.tasks import Task
+    >>> from marginfold.protocols.study_tasks import Task
     >>> task = Task("demo", "wine", "1-NN", work=print)
     >>> with tempfile.TemporaryDirectory() as folder, RecordStore(folder) as store:
     ...     store.write(task, [Result("error", 0.05)], seconds=0.1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from marginfold.rows import Array
+from marginfold.linalg.tall import Array
 
 AGREES, NEAR, DIFFERS, NOT_COMPARED = "agrees", "near", "differs", ""
 """The marks of a cell."""

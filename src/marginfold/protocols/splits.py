@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from marginfold.errors import InvalidInputError
-from marginfold.rows import Array
+from marginfold.linalg.tall import Array
 
 
 def folds(

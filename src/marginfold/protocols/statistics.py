@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import stdtr, stdtrit
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.rows import Array
+from marginfold.linalg.tall import Array
 
 CONFIDENCE = 0.95
 """Share of experiments whose interval is meant to hold the true mean."""

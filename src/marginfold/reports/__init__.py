@@ -1,6 +1,6 @@
 """Reports: documents as values, written as one HTML file that needs nothing else."""
 
-from marginfold.extras import require
+from marginfold.runtime.extras import require
 
 try:
     from marginfold.reports.document import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marginfold.errors import InvalidInputError
-from marginfold.parameters import shown
+from marginfold.validation.parameters import shown
 
 ADDRESS = re.compile(r"https?://[^\s\"'<>]+|[\w./#%~-]+")
 """What a link may lead to: a page of the web or a file beside the report, never a script."""

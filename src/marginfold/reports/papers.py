@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marginfold.plotting import svg
-from marginfold.protocols.printed import PAPERS
+from marginfold.protocols.published_numbers import PAPERS
 from marginfold.protocols.results import RULE, Cell, Figure, Table
 from marginfold.reports.document import Column, Entry, Grid, Link, Paragraph, Picture, Section
 from marginfold.reports.shown_table import NOTHING, ShownTable, agreement

@@ -14,10 +14,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from marginfold.files import check_writable, write_file
 from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
 from marginfold.reports.queries import counts, query
 from marginfold.reports.symbols import SYMBOLS
+from marginfold.runtime.files import check_writable, write_file
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from marginfold.compare.comparison import Row, Verdict
+from marginfold.compare.data import Rows
+from marginfold.compare.runs import HEADS, PROTOCOLS, STUDY, Comparison
 from marginfold.plotting import svg
-from marginfold.protocols.comparison import Row, Verdict
-from marginfold.protocols.comparison_data import Rows
-from marginfold.protocols.comparison_runs import HEADS, PROTOCOLS, STUDY, Comparison
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Figure
 from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section

@@ -1,0 +1,1 @@
+"""All suitable methods on one table, side by side."""

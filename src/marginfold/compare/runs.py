@@ -1,0 +1,243 @@
+"""What a comparison computes: every method on every fold of the user's table."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from marginfold.compare.data import SentRows, Source
+from marginfold.compare.methods import METHODS, Candidates, Size, suitable
+from marginfold.data.target import listed
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.linalg.tall import Array
+from marginfold.protocols.embeddings import Embedding, measure, measure_nested
+from marginfold.protocols.records import Result
+from marginfold.protocols.splits import folds
+from marginfold.protocols.study_tasks import Skip, Task
+
+STUDY = "compare"
+
+HEADS = ("1-nn", "5-nn", "15-nn")
+"""The classifiers on embeddings; one is chosen with the other parameters."""
+
+INNER_FOLDS = 3
+"""Folds of the training rows by which parameters are chosen."""
+
+PROTOCOLS = {
+    "nested": "weights, costs, dimensions and neighbors are chosen inside the training rows only",
+    "paper": "weights, costs, dimensions and neighbors are the best on the test rows: optimistic",
+}
+
+TRAINED = 2
+"""Training rows that two classes need: then both are in the training part of every inner fold."""
+
+DRAWN_ROWS = 1_000
+"""Held-out rows in a picture, at most."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The plan of a comparison.
+
+    Attributes
+    ----------
+    source : Source
+    methods : tuple of str
+    left_out : mapping of str to str
+        Methods that are not run, and why.
+    protocol : {"nested", "paper"}
+    n_folds, n_repeats : int
+    notes : tuple of str
+        What to know of the rows and folds.
+    """
+
+    source: Source
+    methods: tuple[str, ...]
+    left_out: dict[str, str]
+    protocol: str
+    n_folds: int
+    n_repeats: int
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        methods: Sequence[str] | None = None,
+        *,
+        protocol: str = "nested",
+        n_folds: int = 5,
+        n_repeats: int = 2,
+    ) -> Comparison:
+        """Read the table and decide what is run on it."""
+        rows = source.read()
+        usable, notes = _usable_folds(rows.labels, n_folds)
+        train, _ = folds(rows.labels, usable, 0)[0]
+        n_columns = rows.encoded(train, train[:1])[0].shape[1]
+        size = Size(len(train), n_columns, len(np.unique(rows.labels)))
+        names, left_out = suitable(size, methods)
+        if all(METHODS[name].control for name in names):
+            reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+            why = reasons or "only controls were named"
+            raise InvalidParameterError(f"No method is left to run ({why}).")
+        said = (*rows.columns.notes, *notes)
+        return cls(source, tuple(names), left_out, protocol, usable, n_repeats, said)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of all tasks."""
+        data = self.source.read().hash
+        return {
+            "data": data,
+            "folds": self.n_folds,
+            "inner_folds": INNER_FOLDS,
+            "heads": list(HEADS),
+        }
+
+    def tasks(self, *, send_rows: bool = False) -> list[Task]:
+        """Return one task for each method, repeat and fold, and one for each picture.
+
+        Tasks read the table from its file; those that are to send the rows take them along, so
+        that machines can do the work which do not see the file.  The records are the same.
+        """
+        rows, options = self.source.read(), self.options
+        source = self.source.sent() if send_rows else self.source
+        work = partial(evaluate, source=source)
+        tasks = [
+            Task(STUDY, rows.name, method, self.protocol, seed, fold, options, work=work)
+            for seed in range(self.n_repeats)
+            for fold in range(self.n_folds)
+            for method in self.methods
+        ]
+        picture = partial(draw, source=source)
+        return tasks + [
+            Task(STUDY, rows.name, method, "picture", 0, 0, options, work=picture)
+            for method in self.methods
+            if method in PICTURES
+        ]
+
+
+def _usable_folds(labels: Array, wanted: int) -> tuple[int, list[str]]:
+    """Return how many folds can be made, and what to know of rare classes."""
+    classes, counts = np.unique(labels, return_counts=True)
+    usable = min(wanted, int(counts.max()))
+    second = int(np.sort(counts)[-2])
+    trained = second - -(-second // usable)
+    if trained < TRAINED:
+        raise InvalidInputError(
+            f"two classes need {TRAINED} training rows or more in every fold, for folds inside "
+            f"folds; the second largest class has {second} rows in all, and {trained} in some of "
+            f"{usable} folds. Add rows, or use more folds."
+        )
+    notes = []
+    if usable < wanted:
+        notes.append(f"{usable} folds instead of {wanted}: no class has more rows")
+    rare = classes[counts < usable].tolist()
+    if rare:
+        notes.append(f"class {listed(rare)}: fewer rows than folds, so some folds test none of it")
+    return usable, notes
+
+
+PICTURES = ("PCA", "LDA", "LPP", "MMDA", "LSVA", "WSVDA", "KPCA", "KDA", "KLSVA", "MarginMap")
+"""Methods that have a picture."""
+
+
+@contextlib.contextmanager
+def _many_classes() -> Iterator[None]:
+    """Take many classes of few rows as they are; a target of numbers was refused before."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+        yield
+
+
+@_many_classes()
+def evaluate(task: Task, *, source: Source | SentRows) -> list[Result]:
+    """Measure a method on one fold."""
+    X, y, X_test, y_test, made = _prepared(task, source)
+    nested = task.protocol == "nested"
+    if isinstance(made, Candidates):
+        return _classified(made, X, y, X_test, y_test, nested, task.seed)
+    if nested:
+        n_folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
+        return measure_nested(
+            *(made, X, y, X_test, y_test, HEADS),
+            n_folds=n_folds,
+            seed=task.seed,
+            with_curve=True,
+            choose_head=True,
+        )
+    return measure(made, X, y, X_test, y_test, HEADS)
+
+
+def _prepared(
+    task: Task, source: Source | SentRows
+) -> tuple[Array, Array, Array, Array, Embedding | Candidates]:
+    rows = source.read()
+    if rows.hash != task.options["data"]:
+        raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
+    train, test = folds(rows.labels, task.options["folds"], task.seed)[task.fold]
+    X, X_test = rows.encoded(train, test)
+    y, y_test = rows.labels[train], rows.labels[test]
+    made = METHODS[task.method].make(
+        Size(
+            X.shape[0], X.shape[1], len(np.unique(y)), task.seed * task.options["folds"] + task.fold
+        )
+    )
+    return X, y, X_test, y_test, made
+
+
+def _classified(
+    candidates: Candidates,
+    X: Array,
+    y: Array,
+    X_test: Array,
+    y_test: Array,
+    nested: bool,
+    seed: int,
+) -> list[Result]:
+    """Return the error of the candidate that folds of the training rows prefer, or of all."""
+    if not nested:
+        return [
+            Result("error", _error(estimator, X, y, X_test, y_test), params)
+            for estimator, params in zip(candidates.estimators, candidates.params, strict=True)
+        ]
+    chosen = 0
+    if len(candidates.estimators) > 1:
+        inner = folds(y, min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max())), seed)
+        errors = [
+            np.mean([_error(e, X[a], y[a], X[b], y[b]) for a, b in inner])
+            for e in candidates.estimators
+        ]
+        chosen = int(np.argmin(errors))
+    error = _error(candidates.estimators[chosen], X, y, X_test, y_test)
+    return [Result("error", error, candidates.params[chosen])]
+
+
+def _error(estimator: Any, X: Array, y: Array, X_test: Array, y_test: Array) -> float:
+    return float(np.mean(clone(estimator).fit(X, y).predict(X_test) != y_test))
+
+
+@_many_classes()
+def draw(task: Task, *, source: Source | SentRows) -> list[Result]:
+    """Return two coordinates of held-out rows."""
+    X, y, X_test, y_test, made = _prepared(task, source)
+    if isinstance(made, Candidates):
+        transformer = made.estimators[0][:-1].fit(X, y)
+    else:
+        transformer = clone(made.estimator).fit(X, y)
+    drawn = np.random.default_rng(task.seed).permutation(len(X_test))[:DRAWN_ROWS]
+    Z = transformer.transform(X_test[drawn])
+    if Z.shape[1] < 2:
+        raise Skip(f"{task.method} finds one component only")
+    return [
+        Result("coordinate", float(z[k]), {"row": i, "label": str(label)}, dimension=k + 1)
+        for i, (z, label) in enumerate(zip(Z, y_test[drawn], strict=True))
+        for k in range(2)
+    ]

@@ -1,0 +1,254 @@
+"""Saved models: skops files that hold known types only, written whole, refused with a reason."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from marginfold._version import __version__
+from marginfold.data.allowed_types import ALLOWED
+from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
+from marginfold.runtime.extras import require
+from marginfold.runtime.files import check_writable, write_file
+
+SCHEMA = 1
+"""Number of the layout of a model file; a larger one was written by a later marginfold."""
+
+HEADER = "marginfold.json"
+"""Member of the archive with the schema and the versions, read before anything else."""
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "skops")
+"""Distributions whose versions are noted in a model file."""
+
+COMPARED = ("marginfold", "numpy", "scikit-learn")
+"""Versions whose difference is worth a warning."""
+
+LOSSY_KEYS = frozenset({"bool", "bool_"})
+"""Types of dictionary keys that the format reads back as something else."""
+
+
+def save_model(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Save a fitted model to a skops file that `load_model` accepts.
+
+    Parameters
+    ----------
+    model : estimator, pipeline or table model
+        Any estimator of marginfold, alone or in a scikit-learn pipeline.
+    path : str or path
+        The file; it is written whole or not at all.
+    overwrite : bool, default=False
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file exists, or the model holds a type that `load_model` would refuse, such as a
+        function of the user as kernel.  Nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from marginfold import LSVA
+    >>> from marginfold.data.models import load_model, save_model
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LSVA().fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, Path(folder) / "iris.skops")
+    ...     loaded = load_model(Path(folder) / "iris.skops")
+    >>> bool((loaded.transform(X) == model.transform(X)).all())
+    True
+    """
+    check_writable(path, overwrite=overwrite)
+    write_file(path, _serialized(model), overwrite=overwrite)
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Load a model that `save_model` wrote; no code of the file is run.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    estimator, pipeline or table model
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is no model file, is damaged, was written by a later marginfold or holds a
+        type that is not on the fixed list.  Nothing is loaded then.
+
+    Warns
+    -----
+    MarginfoldWarning
+        If the file was written with other versions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from marginfold import GEPSVC
+    >>> from marginfold.data.models import load_model, save_model
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(GEPSVC().fit(X, y), Path(folder) / "iris.skops")
+    ...     load_model(Path(folder) / "iris.skops")
+    GEPSVC()
+    """
+    skops_io = _skops()
+    content = _read(Path(path))
+    header = _header(path, content)
+    try:
+        strange = set(skops_io.get_untrusted_types(data=content)) - ALLOWED
+    except Exception as error:
+        raise _damaged(path, error) from error
+    if strange:
+        raise InvalidInputError(
+            f"{path} holds types that no marginfold model has: {_listed(strange)}; nothing was "
+            "loaded. Use a file that save_model wrote, from a source you trust."
+        )
+    try:
+        model = skops_io.loads(content, trusted=sorted(ALLOWED))
+    except Exception as error:
+        raise _damaged(path, error) from error
+    _compare_versions(path, header)
+    return model
+
+
+def _serialized(model: Any) -> bytes:
+    """Return the archive, after checking that it can be loaded again as it is."""
+    skops_io = _skops()
+    name = type(model).__name__
+    try:
+        content: bytes = skops_io.dumps(model)
+    except Exception as error:
+        raise InvalidInputError(
+            f"this {name} cannot be saved: {_line(error)}. Use parts from marginfold and "
+            "scikit-learn, and plain parameters."
+        ) from error
+    strange = set(skops_io.get_untrusted_types(data=content)) - ALLOWED
+    if strange:
+        raise InvalidInputError(
+            f"this {name} cannot be saved: it holds {_listed(strange)}, which load_model would "
+            "refuse. Functions and classes of your own are never saved: use named ones of "
+            "marginfold or scikit-learn; of scikit-learn's, compiled trees are refused: use "
+            "KNeighborsClassifier(algorithm='brute'), and save a search's best_estimator_."
+        )
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if _has_lossy_keys(json.loads(archive.read("schema.json"))):
+            raise InvalidInputError(
+                f"this {name} cannot be saved: a dictionary in it has True or False as key. Use "
+                "numbers or strings as labels."
+            )
+    return _with_header(content)
+
+
+def _with_header(content: bytes) -> bytes:
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(HEADER, json.dumps({"schema": SCHEMA, **_versions()}))
+    return buffer.getvalue()
+
+
+def _versions() -> dict[str, str]:
+    return {"marginfold": __version__, **{name: version(name) for name in LIBRARIES}}
+
+
+def _has_lossy_keys(node: Any) -> bool:
+    """Return whether a node of the schema, or one below it, has keys that would change."""
+    if isinstance(node, list):
+        return any(_has_lossy_keys(child) for child in node)
+    if not isinstance(node, dict):
+        return False
+    if node.get("__loader__") == "DictNode":
+        kinds = {kind["__class__"] for kind in node["key_types"]["content"]}
+        if kinds & LOSSY_KEYS:
+            return True
+    return any(_has_lossy_keys(child) for child in node.values())
+
+
+def _read(path: Path) -> bytes:
+    if not path.exists():
+        raise InvalidInputError(f"there is no model file {path}; write one with save_model.")
+    if not path.is_file():
+        raise InvalidInputError(f"{path} is no regular file; a model file is needed.")
+    return path.read_bytes()
+
+
+def _header(path: str | os.PathLike[str], content: bytes) -> dict[str, Any]:
+    """Return schema and versions; refuse what is no whole model file of a known schema."""
+    if not content.startswith(b"PK"):
+        raise InvalidInputError(
+            f"{path} is no model file (skops) but something else; pickle and joblib files are "
+            "never loaded. Save the model again with save_model."
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            found = HEADER in archive.namelist()
+            header = json.loads(archive.read(HEADER)) if found else {}
+            schema = int(header["schema"]) if found else 0
+    except Exception as error:
+        raise _damaged(path, error) from error
+    if not found:
+        raise InvalidInputError(
+            f"{path} was not written by marginfold; nothing was loaded. Save the model with "
+            "save_model."
+        )
+    if sum(member.file_size for member in members) > len(content):
+        raise InvalidInputError(
+            f"{path} unpacks to more than its size, which no marginfold model does; nothing was "
+            "loaded."
+        )
+    if schema > SCHEMA:
+        raise InvalidInputError(
+            f"{path} has schema {schema} (marginfold {header.get('marginfold', 'unknown')}); "
+            f"marginfold {__version__} reads up to {SCHEMA}. Update marginfold."
+        )
+    return dict(header)
+
+
+def _compare_versions(path: str | os.PathLike[str], header: dict[str, Any]) -> None:
+    ours = _versions()
+    different = [
+        f"{name} {header.get(name, 'unknown')} (here {ours[name]})"
+        for name in COMPARED
+        if header.get(name) != ours[name]
+    ]
+    if different:
+        warn(
+            f"{path} was saved with {', '.join(different)}; results may differ. Fit and save the "
+            "model again to be sure.",
+            MarginfoldWarning,
+        )
+
+
+def _damaged(path: str | os.PathLike[str], error: Exception) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path} is damaged or no model file ({_line(error)}); nothing was loaded. Save the model "
+        "again."
+    )
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: " + " ".join(str(error).split()).rstrip(".")
+
+
+def _skops() -> Any:
+    require("skops")
+    import skops.io
+
+    return skops.io

@@ -1,0 +1,117 @@
+"""A fitted pipeline together with the columns and the classes it was learnt from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from marginfold.data.columns import Columns, arrange, encoder
+from marginfold.data.target import listed
+from marginfold.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.pipeline import Pipeline
+
+    from marginfold.linalg.tall import Array
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A method that takes tables: its columns by kind, the target, and the fitted pipeline.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        The fitted steps "columns" and "method".
+    numbers, levels : tuple of str
+        The columns that are used.
+    target : str
+        The column that was learnt.
+    classes : tuple of str or int
+        The classes of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from marginfold import MMDA
+    >>> from marginfold.data import TableModel, inspect_columns
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 8.0, 9.0], "hue": ["red", "blue"] * 2})
+    >>> labels = np.array(["small", "small", "big", "big"])
+    >>> model = TableModel.fit(MMDA(1), frame, labels, "kind", inspect_columns(frame))
+    >>> model.transform(frame).shape
+    (4, 1)
+    """
+
+    pipeline: Pipeline
+    numbers: tuple[str, ...]
+    levels: tuple[str, ...]
+    target: str
+    classes: tuple[Any, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        method: Any,
+        frame: pd.DataFrame,
+        labels: Array,
+        target: str,
+        columns: Columns,
+        *,
+        scale: str = "standard",
+    ) -> TableModel:
+        """Fit a clone of a method to a table.
+
+        Parameters
+        ----------
+        method : transformer or classifier
+        frame : pandas.DataFrame
+            The features.
+        labels : array
+        target : str
+            Name of the column that the labels come from.
+        columns : Columns
+            What `inspect_columns` found.
+        scale : {"standard", "range", "none"}, default="standard"
+
+        Returns
+        -------
+        TableModel
+        """
+        from sklearn.base import clone
+        from sklearn.pipeline import Pipeline
+
+        pipeline = Pipeline([("columns", encoder(columns, scale)), ("method", clone(method))])
+        pipeline.fit(arrange(frame, columns.numbers, columns.levels), labels)
+        classes = tuple(sorted(set(labels.tolist())))
+        return cls(pipeline, columns.numbers, columns.levels, target, classes)
+
+    @property
+    def method(self) -> Any:
+        """The fitted transformer or classifier."""
+        return self.pipeline["method"]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are used."""
+        return self.numbers + self.levels
+
+    def transform(self, frame: pd.DataFrame) -> Array:
+        """Return the components of the rows of a table."""
+        return self.pipeline.transform(self.arranged(frame))
+
+    def predict(self, frame: pd.DataFrame) -> Array:
+        """Return the predicted classes of the rows of a table."""
+        return self.pipeline.predict(self.arranged(frame))
+
+    def arranged(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns of the model; refuse a table that lacks some."""
+        present = set(frame.columns)
+        missing = [name for name in self.columns if name not in present]
+        if missing:
+            raise InvalidInputError(
+                f"the table lacks {len(missing)} of the model's {len(self.columns)} columns: "
+                f"{listed(missing)}. Add them (missing values may stay empty)."
+            )
+        return arrange(frame, self.numbers, self.levels)

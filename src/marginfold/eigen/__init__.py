@@ -1,7 +1,0 @@
-"""Eigenvalue problems: a few pairs of what is symmetric, dense or sparse."""
-
-from marginfold.eigen.leading import leading_pairs
-from marginfold.eigen.pencil import definite_factor, pencil_pairs
-from marginfold.eigen.sparse import felt_nodes, smallest_pairs
-
-__all__ = ["definite_factor", "felt_nodes", "leading_pairs", "pencil_pairs", "smallest_pairs"]

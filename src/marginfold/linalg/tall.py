@@ -1,0 +1,196 @@
+"""The few operations on a tall matrix that the solver and the metrics need.
+
+Everything that touches all rows goes through here, so that another kind of row storage needs only
+these functions.  Row blocks keep the temporaries in cache: memory stays linear in the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from marginfold.runtime.threads import one_thread
+
+Array = NDArray[Any]
+
+BLOCK_BYTES = 1 << 20
+"""Target size of one row block."""
+
+PAIR_BYTES = 64 << 20
+"""Largest table of column products that `SharedRows` keeps."""
+
+MANY_COLUMNS = 200
+"""Columns above which threads inside a matrix product pay."""
+
+COLUMNS = 8
+"""Columns that `by_columns` multiplies at a time."""
+
+TIE = 1e-9
+"""Entries that differ by less, relatively, are of one size."""
+
+PAIR_BATCH = 4
+"""Smallest number of weight vectors for which the table of column products pays."""
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield slices that cut ``n_rows`` into blocks of about `BLOCK_BYTES`, none of them flat."""
+    size = max(64, 4 * n_columns, BLOCK_BYTES // (8 * max(n_columns, 1)))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def dense(X: Any) -> Array:
+    """Return an array, whether X is one or a sparse matrix."""
+    return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
+
+
+def gram(Z: Array, weights: Array | None = None) -> Array:
+    """Return ``Z' diag(weights) Z`` for non-negative weights without a weighted copy of Z."""
+    if weights is None:
+        return np.asarray(Z.T @ Z)
+    if len(weights) and weights.min() == weights.max():
+        return np.asarray(weights[0] * (Z.T @ Z))
+    roots = np.sqrt(weights)[:, None]
+    total: Array | None = None
+    for block in row_blocks(*Z.shape):
+        part = Z[block] * roots[block]
+        square = part.T @ part
+        total = square if total is None else np.add(total, square, out=total)
+    return np.zeros((Z.shape[1], Z.shape[1])) if total is None else total
+
+
+def by_columns(A: Array, B: Array) -> Array:
+    """Return ``A @ B``, each column to the last bit whatever columns follow it.
+
+    Rounding in a matrix product depends on its shape.  Rows on a margin have the same image, so it
+    would decide which of them is nearest: k components must give the first k of more components.
+    """
+    out = np.empty((len(A), B.shape[1]))
+    for first in range(0, B.shape[1], COLUMNS):
+        columns = slice(first, first + COLUMNS)
+        some = np.zeros((len(B), COLUMNS))
+        some[:, : B[:, columns].shape[1]] = B[:, columns]
+        for block in row_blocks(*A.shape):
+            out[block, columns] = (A[block] @ some)[:, : out[:, columns].shape[1]]
+    return out
+
+
+def rotated(Z: Array, axes: Array) -> Array:
+    """Return ``Z axes``, written over Z; there are no more axes than columns."""
+    k = axes.shape[1]
+    for block in row_blocks(*Z.shape):
+        Z[block, :k] = Z[block] @ axes
+    return Z if k == Z.shape[1] else np.ascontiguousarray(Z[:, :k])
+
+
+def column_signs(vectors: Array) -> Array:
+    """Return the sign of the entry of largest size in each column, to fix eigenvectors' signs.
+
+    Entries of opposite signs that tie leave it to the sum of cubes, so that the order of the rows
+    does not decide unless a column is symmetric altogether.
+    """
+    sizes = np.abs(vectors)
+    largest = sizes.argmax(axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    top = np.sign(vectors) * (sizes >= (1.0 - TIE) * sizes.max(axis=0, initial=0.0))
+    for column in np.flatnonzero(np.abs(top.sum(axis=0)) < np.abs(top).sum(axis=0)):
+        unit = vectors[:, column] / sizes[largest[column], column]
+        skew = float((unit**3).sum())
+        if abs(skew) > TIE * len(unit):
+            signs[column] = np.sign(skew)
+    return np.asarray(signs)
+
+
+class SharedRows:
+    """Rows that many problems share: centred, with a column of ones for the bias.
+
+    Parameters
+    ----------
+    Z : array of shape (n, r)
+    rotation : array of shape (r, k), optional
+        Orthonormal columns; the rows are those of ``Z @ rotation``, without a copy of them in
+        between.
+
+    Attributes
+    ----------
+    table : array of shape (n, r + 1)
+        ``[Z - centre, 1]``; with a rotation k instead of r.
+    features : view of shape (n, r)
+        The centred rows.
+    centre : array of shape (r,)
+        The mean row.
+    """
+
+    def __init__(self, Z: Array, rotation: Array | None = None) -> None:
+        n, r = len(Z), Z.shape[1] if rotation is None else rotation.shape[1]
+        mean = Z.mean(axis=0)
+        self.centre = mean if rotation is None else mean @ rotation
+        self.table = np.empty((n, r + 1))
+        self.table[:, r] = 1.0
+        self.features = self.table[:, :r]
+        if rotation is None:
+            np.subtract(Z, mean, out=self.features)
+        else:
+            for block in row_blocks(*Z.shape):
+                np.matmul(Z[block] - mean, rotation, out=self.features[block])
+        self._pairs: Array | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return self.features.shape[1]
+
+    @cached_property
+    def variances(self) -> Array:
+        """The variance of each feature."""
+        return np.asarray(np.einsum("ij,ij->j", self.features, self.features) / len(self.table))
+
+    @cached_property
+    def largest(self) -> Array:
+        """The largest size of each feature."""
+        return np.asarray(np.maximum(self.features.max(axis=0), -self.features.min(axis=0)))
+
+    @cached_property
+    def _columns(self) -> tuple[Array, Array]:
+        """The pairs of columns, each once."""
+        return np.triu_indices(self.table.shape[1])
+
+    def grams(self, d: Array) -> Array:
+        """Return ``table' diag(d_b) table`` for a stack of non-negative weights d, shape (B, n).
+
+        For several small problems the products of all column pairs are tabulated once; each call
+        is then a single matrix product for the whole stack.
+        """
+        n, r = self.table.shape
+        if len(d) < PAIR_BATCH or 4 * n * r * (r + 1) > PAIR_BYTES:
+            grams = np.empty((len(d), r, r))
+            for b, weights in enumerate(d):
+                grams[b] = gram(self.table, weights)
+            return grams
+        first, second = self._columns
+        if self._pairs is None:
+            self._pairs = self.table[:, first] * self.table[:, second]
+        packed = d @ self._pairs
+        grams = np.empty((len(d), r, r))
+        grams[:, first, second] = packed
+        grams[:, second, first] = packed
+        return grams
+
+
+@contextmanager
+def one_blas_thread(n_columns: int = 0) -> Iterator[None]:
+    """Run many small matrix products on one thread; the former limit is restored afterwards.
+
+    With more than `MANY_COLUMNS` columns nothing is changed: large products use all threads well.
+    """
+    if n_columns > MANY_COLUMNS:
+        yield
+    else:
+        with one_thread("blas"):
+            yield

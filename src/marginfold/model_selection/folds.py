@@ -1,0 +1,295 @@
+"""Scores of one fold: one shared fit, then every number of components of every member."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Real
+from traceback import format_exc
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from marginfold.errors import CancelledError, InvalidParameterError, MarginfoldWarning, warn
+from marginfold.estimators.paths import fit_members, members_of
+from marginfold.linalg.tall import Array
+from marginfold.model_selection.fold_rows import FoldRows, SearchRows, take
+from marginfold.model_selection.known_neighbors import finds_nested, known_neighbors
+from marginfold.validation.parameters import shown
+
+Scores = dict[str, Array]
+"""By metric, the scores of all members (rows) with all numbers of components (columns)."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried on every fold.
+
+    Attributes
+    ----------
+    estimator : MMDA, LSVA or WSVDA
+    grid : dict
+        Values of C and of graph_weight.
+    dimensions : tuple of int
+        Numbers of components.
+    classifier : object
+    scorers : dict
+        Callables of a fitted model, rows and labels, by name.
+    needs_pipeline : bool
+        Whether a scorer may look at more than predictions: then every number of components is
+        fitted by itself and scored as a pipeline.
+    error_score : float or "raise"
+    return_train_score : bool
+    """
+
+    estimator: Any
+    grid: dict[str, list[float]]
+    dimensions: tuple[int, ...]
+    classifier: Any
+    scorers: Mapping[str, Any]
+    needs_pipeline: bool
+    error_score: Any
+    return_train_score: bool
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """The scores of one fold and the seconds that they took; errors of fits that failed."""
+
+    test: Scores
+    train: Scores
+    fit_seconds: Array
+    score_seconds: Array
+    errors: list[str]
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A model to score on rows to come and on its training rows, or why there is none."""
+
+    seconds: float
+    on_test: Any = None
+    on_train: Any = None
+    X_test: Any = None
+    X_train: Any = None
+    error: str | None = None
+
+
+def score_fold(fold: tuple[Array, Array], *, trial: Trial, rows: SearchRows) -> FoldScores:
+    """Fit on the first rows of the fold and score on the second."""
+    part = rows.part(*fold)
+    n_members = int(np.prod([len(values) for values in trial.grid.values()]))
+    shape = (n_members, len(trial.dimensions))
+    fit_seconds, score_seconds = np.zeros(shape), np.zeros(shape)
+    test = {name: np.full(shape, np.nan) for name in trial.scorers}
+    train = {name: np.full(shape, np.nan) for name in trial.scorers if trial.return_train_score}
+    errors = []
+    for at, model in _models(trial, part):
+        begin = time.perf_counter()
+        if model.error is not None:
+            errors.append(model.error)
+        for name, scorer in trial.scorers.items():
+            score = partial(_score, scorer, trial.error_score, model.error)
+            test[name][at] = score(model.on_test, model.X_test, part.labels_test)
+            score_seconds[at] += time.perf_counter() - begin
+            if train:
+                train[name][at] = score(model.on_train, model.X_train, part.labels)
+            begin = time.perf_counter()
+        fit_seconds[at] = model.seconds
+    return FoldScores(test, train, fit_seconds, score_seconds, errors)
+
+
+def fit_pipeline(subspace: Any, classifier: Any, part: FoldRows) -> Pipeline:
+    """Return the pipeline of a subspace, fitted here if it is not yet, and a classifier in it.
+
+    The classifier is given the labelled rows only.
+    """
+    if not hasattr(subspace, "directions_"):
+        subspace.fit(part.X, part.y, sample_weight=part.weights)
+    fit_classifier(classifier, take(subspace.transform(part.X), np.flatnonzero(part.known)), part)
+    return Pipeline([("subspace", subspace), ("classifier", classifier)])
+
+
+def fit_classifier(classifier: Any, images: Any, part: FoldRows) -> Any:
+    """Fit a classifier on images of the labelled rows, with weights if it takes any."""
+    if part.weights is not None and has_fit_parameter(classifier, "sample_weight"):
+        return classifier.fit(images, part.labels, sample_weight=part.known_weights)
+    return classifier.fit(images, part.labels)
+
+
+def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Model]]:
+    """Yield a model for every member and dimension, with its place in the tables."""
+    if trial.needs_pipeline:
+        rounds = [[column] for column in range(len(trial.dimensions))]
+    else:
+        rounds = [list(range(len(trial.dimensions)))]
+    for columns in rounds:
+        begin = time.perf_counter()
+        dimensions = [trial.dimensions[column] for column in columns]
+        estimator = clone(trial.estimator).set_params(n_components=max(dimensions))
+        members = members_of(estimator, trial.grid)
+        errors = _fit(members, part, trial.error_score)
+        fitted = [member for member, error in zip(members, errors, strict=True) if error is None]
+        images = [] if trial.needs_pipeline else _images(fitted, part, trial.error_score)
+        seconds = (time.perf_counter() - begin) / (len(members) * len(columns))
+        made = iter(images)
+        for m, (member, error) in enumerate(zip(members, errors, strict=True)):
+            if error is not None:
+                models = [_Model(seconds, error=error)] * len(columns)
+            elif not images:
+                sizes = [_of_size(member, k) for k in dimensions]
+                models = [_pipeline_model(trial, part, alone, seconds) for alone in sizes]
+            else:
+                models = _head_models(trial, part, member, next(made), dimensions, seconds)
+            yield from (((m, c), model) for c, model in zip(columns, models, strict=True))
+
+
+def _fit(members: list[Any], part: FoldRows, error_score: Any) -> list[str | None]:
+    """Fit members side by side; if one of them cannot be fitted, each by itself."""
+    try:
+        fit_members(members, part.X, part.y, part.weights)
+    except CancelledError:
+        raise
+    except Exception:
+        return [
+            _attempt(partial(member.fit, part.X, part.y, part.weights), error_score)[1]
+            for member in members
+        ]
+    return [None] * len(members)
+
+
+def _attempt(work: Callable[[], Any], error_score: Any) -> tuple[Any, str | None]:
+    """Return a result, or the text of the error if errors have a score."""
+    try:
+        return work(), None
+    except CancelledError:
+        raise
+    except Exception:
+        if isinstance(error_score, str):
+            raise
+        return None, format_exc()
+
+
+def _images(members: Sequence[Any], part: FoldRows, error_score: Any) -> list[tuple[Array, Array]]:
+    """Return the images of all members; none if rows to score on cannot be mapped.
+
+    Then it is left to the scorers to fail, one pipeline after the other.
+    """
+    found, _ = _attempt(partial(_all_images, members, part), error_score)
+    return found or []
+
+
+def _of_size(member: Any, k: int) -> Any:
+    """Return a member with so many components: itself, or one that is not fitted yet."""
+    if int(member.n_components) == k:
+        return member
+    return clone(member).set_params(n_components=k)
+
+
+def _all_images(members: Sequence[Any], part: FoldRows) -> list[tuple[Array, Array]]:
+    """Return the images of the labelled training rows and of the test rows, for each member."""
+    known = np.flatnonzero(part.known)
+    pairs = []
+    for shared in _by_feature_map(members):
+        splits = np.cumsum([member.n_components_ for member in shared])[:-1]
+        directions = np.hstack([member._scaled_directions() for member in shared])
+        train, test = (
+            shared[0].feature_map_.project(shared[0]._read(X), directions)
+            for X in (part.X, part.X_test)
+        )
+        pairs += list(
+            zip(np.split(train[known], splits, 1), np.split(test, splits, 1), strict=True)
+        )
+    return pairs
+
+
+def _by_feature_map(members: Sequence[Any]) -> list[list[Any]]:
+    """Return members that were fitted together in one list: one projection serves them all."""
+    together: dict[int, list[Any]] = {}
+    for member in members:
+        together.setdefault(id(member.feature_map_), []).append(member)
+    return list(together.values())
+
+
+def _pipeline_model(trial: Trial, part: FoldRows, member: Any, seconds: float) -> _Model:
+    """Return the pipeline of a member, which is fitted first if it is not yet."""
+    begin = time.perf_counter()
+    fit = partial(fit_pipeline, member, clone(trial.classifier), part)
+    model, error = _attempt(fit, trial.error_score)
+    seconds += time.perf_counter() - begin
+    X_train = take(part.X, np.flatnonzero(part.known)) if trial.return_train_score else None
+    return _Model(seconds, model, model, part.X_test, X_train, error)
+
+
+def _head_models(
+    trial: Trial,
+    part: FoldRows,
+    member: Any,
+    images: tuple[Array, Array],
+    dimensions: Sequence[int],
+    seconds: float,
+) -> list[_Model]:
+    """Return the classifier on the leading columns of images, for each number of them."""
+    train, test = images
+    found = [min(k, train.shape[1]) for k in dimensions]
+    if not finds_nested(trial.classifier, len(train)):
+        return [
+            _classifier_model(trial, part, _leading(train, k), _leading(test, k), seconds)
+            for k in found
+        ]
+    begin = time.perf_counter()
+    on_test = known_neighbors(trial.classifier, train, part.labels, test, found)
+    seconds += (time.perf_counter() - begin) / len(found)
+    on_train = on_test
+    if trial.return_train_score:
+        on_train = known_neighbors(trial.classifier, train, part.labels, train, found)
+    models = []
+    for wanted, k, new, old in zip(dimensions, found, on_test, on_train, strict=True):
+        if new is None or old is None:
+            alone = clone(member).set_params(n_components=wanted)
+            models.append(_pipeline_model(trial, part, alone, seconds))
+        else:
+            models.append(_Model(seconds, new, old, test[:, :k], train[:, :k]))
+    return models
+
+
+def _classifier_model(
+    trial: Trial, part: FoldRows, train: Array, test: Array, seconds: float
+) -> _Model:
+    begin = time.perf_counter()
+    fit = partial(fit_classifier, clone(trial.classifier), train, part)
+    model, error = _attempt(fit, trial.error_score)
+    return _Model(seconds + time.perf_counter() - begin, model, model, test, train, error)
+
+
+def _score(
+    scorer: Any, error_score: Any, error: str | None, model: Any, X: Any, labels: Array
+) -> float:
+    """Return what the scorer says, or the score of an error."""
+    if error is not None:
+        return float(error_score)
+    score, failure = _attempt(partial(scorer, model, X, labels), error_score)
+    if failure is not None:
+        warn(
+            f"Scoring failed; the score on this fold is set to {error_score}. The error:\n"
+            f"{failure}",
+            MarginfoldWarning,
+        )
+        return float(error_score)
+    if isinstance(score, np.ndarray | np.generic) and np.size(score) == 1:
+        score = score.item()
+    if not isinstance(score, Real):
+        raise InvalidParameterError(
+            f"A scorer must return one number; got {shown(score)} from {shown(scorer)}. For "
+            "several metrics give scoring a list of names or a dict of scorers."
+        )
+    return float(score)
+
+
+def _leading(images: Array, k: int) -> Array:
+    return np.ascontiguousarray(images[:, :k])

@@ -1,0 +1,180 @@
+"""Rows in the coordinates of a feature map, in blocks on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dask.delayed import Delayed
+
+from marginfold.estimators.embedded_rows import GraphForm
+from marginfold.feature_maps import Linear
+from marginfold.geometry.metric import Metric, rank_of
+from marginfold.geometry.moments import scatter, spread
+from marginfold.linalg.blocks import Block
+from marginfold.linalg.tall import Array
+from marginfold.on_dask.blocks import DaskBlocks, kept, tasks
+from marginfold.on_dask.feature_maps import fit_feature_map
+from marginfold.on_dask.scatter import graph_form
+from marginfold.svm import BlockRows
+from marginfold.validation.labels import UNLABELLED
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteCoordinates:
+    """Rows of positive weight on a cluster.
+
+    Attributes
+    ----------
+    feature_map : object
+        Fitted.
+    blocks : DaskBlocks
+        Coordinates.
+    points : DaskBlocks
+        The rows that graphs are built on.
+    codes : array of shape (n,) or None
+    weights : array of shape (n,)
+    total : array of shape (r, r)
+        The weighted Z'Z.
+    """
+
+    feature_map: Any
+    blocks: DaskBlocks
+    points: DaskBlocks
+    codes: Array | None
+    weights: Array
+    total: Array
+
+    @property
+    def Z(self) -> None:  # noqa: N802
+        """None: the rows are elsewhere."""
+
+    @property
+    def n_varying(self) -> int:
+        """Features that are not constant (linear map), or the rank of the rows; at least 1."""
+        if isinstance(self.feature_map, Linear):  # a constant feature has been centred to 0
+            return max(int(np.count_nonzero(np.diagonal(self.total))), 1)
+        return max(rank_of(self.total), 1)
+
+    def form(self, rule: Any) -> GraphForm:
+        """Return the form of a graph whose sums need no neighbors."""
+        codes = np.full(self.blocks.n_rows, UNLABELLED) if self.codes is None else self.codes
+        return graph_form(rule, self.blocks, self.points, codes, self.weights)
+
+    def spread(self, weights: Array) -> Array:
+        """Return the scatter about the mean, both with the given weights."""
+        same = np.array_equal(weights, self.weights)
+        return spread(self.blocks if same else self.blocks.reweighted(weights))
+
+    def class_scatter(self, rule: Any, code: int, factor: float) -> Array:
+        """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
+        codes = np.asarray(self.codes)
+        weights = factor * self.weights[codes == code]
+        blocks, points = (
+            _members(rows, codes, code, factor) for rows in (self.blocks, self.points)
+        )
+        return graph_form(rule, blocks, points, np.full(len(weights), code), weights).scatter
+
+    def solver_rows(self, metric: Metric) -> BlockRows:
+        """Return the labelled rows in the eigenvectors of the metric."""
+        return BlockRows.of(self.blocks, metric.Q, int(np.max(np.asarray(self.codes))) + 1)
+
+
+def fitted_coordinates(
+    feature_map: Any,
+    parts: Sequence[Delayed],
+    lengths: Array,
+    ranges: Array,
+    weights: Array,
+    codes: Array | None,
+) -> RemoteCoordinates:
+    """Fit a feature map on rows with the given ranges of features, and apply it.
+
+    Rows of weight 0 are left out, as everywhere.
+    """
+    counted = weights > 0
+    labels = np.full(len(weights), UNLABELLED) if codes is None else codes
+    rows = _counted_rows(parts, lengths, labels, weights, ranges.shape[1])
+    r = fit_feature_map(feature_map, rows, ranges if counted.all() else None)
+    made = tasks(rows.parts, coordinates_of_rows, feature_map)
+    blocks = DaskBlocks(kept(made, 8.0 * r * rows.n_rows), rows.lengths, r)
+    return RemoteCoordinates(
+        feature_map,
+        blocks,
+        _points(feature_map, rows, blocks),
+        None if codes is None else codes[counted],
+        weights[counted],
+        scatter(blocks),
+    )
+
+
+def coordinates_of_rows(block: Block, feature_map: Any) -> Block:
+    """Return a block in the coordinates of a feature map."""
+    return Block(feature_map.coordinates(block.Z), block.codes, block.weights, block.start)
+
+
+def counted_rows(X: Array, codes: Array, weights: Array, start: int) -> Block:
+    """Return the rows of positive weight as a block; one weight, or one code, is that of all."""
+    n = len(X)
+    codes = np.broadcast_to(codes, n).astype(np.intp)
+    weights = np.broadcast_to(weights, n).astype(np.float64)
+    counted = weights > 0
+    if counted.all():
+        return Block(X, codes, weights, start)
+    return Block(X[counted], codes[counted], weights[counted], start)
+
+
+def members_of_class(block: Block, start: int, code: int, factor: float) -> Block:
+    """Return the rows of one class, their weights multiplied."""
+    members = np.flatnonzero(block.codes == code)
+    return Block(block.Z[members], block.codes[members], factor * block.weights[members], start)
+
+
+def uncentred(block: Block, mean: Array) -> Block:
+    """Return the rows that were centred as they were."""
+    return Block(block.Z + mean, block.codes, block.weights, block.start)
+
+
+def _counted_rows(
+    parts: Sequence[Delayed], lengths: Array, codes: Array, weights: Array, n_features: int
+) -> DaskBlocks:
+    """Return the rows of positive weight with what belongs to them; empty blocks are left out."""
+    ends = np.cumsum(lengths)[:-1]
+    sizes = [int(np.count_nonzero(part)) for part in np.split(weights, ends)]
+    starts = np.cumsum([0, *sizes[:-1]])
+    labelled = [
+        tasks([part], counted_rows, _short(own_codes), _short(own_weights), int(start))[0]
+        for part, own_codes, own_weights, start in zip(
+            parts, np.split(codes, ends), np.split(weights, ends), starts, strict=True
+        )
+    ]
+    some = [i for i, size in enumerate(sizes) if size]
+    n_bytes = 8.0 * n_features * sum(sizes)
+    return DaskBlocks(kept([labelled[i] for i in some], n_bytes), np.array(sizes)[some], n_features)
+
+
+def _short(values: Array) -> Array:
+    """Return numbers in the smallest form that keeps them, because they travel with a task."""
+    if len(values) and (values == values[0]).all():
+        return values[:1].copy()
+    small = values.astype(np.int16) if values.dtype.kind == "i" else values
+    return small if np.array_equal(small, values) else values
+
+
+def _points(feature_map: Any, rows: DaskBlocks, blocks: DaskBlocks) -> DaskBlocks:
+    """Return the rows as they were given; of centred ones, so that they are not kept twice."""
+    if isinstance(feature_map, Linear):
+        return DaskBlocks(
+            tasks(blocks.parts, uncentred, feature_map.mean_), rows.lengths, rows.n_columns
+        )
+    return rows
+
+
+def _members(rows: DaskBlocks, codes: Array, code: int, factor: float) -> DaskBlocks:
+    sizes = [int(np.count_nonzero(part == code)) for part in rows.cut(codes)]
+    starts = [int(start) for start in np.cumsum([0, *sizes[:-1]])]
+    some = [i for i, size in enumerate(sizes) if size]
+    members = rows.derived(members_of_class, starts, code, factor)
+    return DaskBlocks([members[i] for i in some], np.array(sizes)[some], rows.n_columns)

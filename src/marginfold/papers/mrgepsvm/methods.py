@@ -1,0 +1,205 @@
+"""The methods of paper 003 with its grids, and how their parameters are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.svm import SVC
+
+from marginfold.errors import SolverError
+from marginfold.estimators.gepsvm import GEPSVC
+from marginfold.estimators.mrgepsvm import MRGEPSVC
+from marginfold.estimators.twinsvm import TwinSVC
+from marginfold.feature_maps import ExactKernel
+from marginfold.graphs import NeighborGraph
+from marginfold.linalg.tall import Array
+from marginfold.protocols.study_size import scale_named
+
+STUDY = "mrgepsvm"
+
+LARGEST_EXPONENT = 9
+"""Parameters are 2^i with i from -9 to 9 (003 section 6)."""
+
+STEPS = {
+    "linear": {"quick": 6, "standard": 3, "full": 2},
+    "rbf": {"quick": 6, "standard": 6, "full": 3},
+}
+"""Every how many of these exponents are tried, by kernel and scale."""
+
+GRAPH_STEPS = {"quick": 9, "standard": 9, "full": 3}
+"""The same for the weight of the graph, which is tried with each value of the ridge."""
+
+GAMMA_EXPONENTS = (-6, -3, 0)
+"""Widths 2^i of the rbf kernel; the paper has none."""
+
+NEIGHBORS = 7
+"""Mutual neighbors; the paper chooses among 3 to 20."""
+
+TWIN_RIDGE = 2.0**-9
+"""Tikhonov weight of the twin SVM: small, since it is there to make a system definite."""
+
+NEVER = 2.0
+"""The error of parameters for which a method has no solution: more than any share."""
+
+Params = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the paper leaves open and is not chosen: the Tikhonov term and the heat width."""
+
+    tikhonov: str = "dual"
+    width: float | str = 2.0
+
+
+PRINTED_SETTING = Setting()
+"""With a kernel, the Tikhonov term of the coefficients, as printed (E43); the width of 000."""
+
+
+Make = Callable[[Params, Setting, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a method is made of parameters, and which of them are 2^i."""
+
+    make: Make
+    tuned: tuple[str, ...]
+
+
+def _mrgepsvm(manifold: str) -> Make:
+    def make(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
+        graph = NeighborGraph(NEIGHBORS, width=setting.width, mode="mutual", within_class=True)
+        return MRGEPSVC(
+            ridge=params["ridge"],
+            graph_weight=params["graph_weight"],
+            graph=graph,
+            manifold=manifold,
+            normalize=False,
+            **kernel,
+        )
+
+    return make
+
+
+def _twin(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
+    return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, normalize=False, **kernel)
+
+
+def _gepsvm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
+    return GEPSVC(ridge=params["ridge"], normalize=False, **kernel)
+
+
+def _svm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
+    if "gamma" in params:
+        return SVC(C=params["C"], gamma=params["gamma"])
+    return SVC(C=params["C"], kernel="linear")
+
+
+def _in_feature_space(make: Make) -> Make:
+    """Return a maker whose Tikhonov term is that of the normal in feature space."""
+    return lambda params, setting, kernel: make(params, setting, kernel | {"tikhonov": "rkhs"})
+
+
+METHODS = {
+    "MRGEPSVM": Method(_mrgepsvm("denominator"), ("ridge", "graph_weight")),
+    "TSVM": Method(_twin, ("C",)),
+    "GEPSVM": Method(_gepsvm, ("ridge",)),
+    "SVM": Method(_svm, ("C",)),
+    "MRGEPSVM numerator": Method(_mrgepsvm("numerator"), ("ridge", "graph_weight")),
+    "MRGEPSVM rkhs": Method(_in_feature_space(_mrgepsvm("denominator")), ("ridge", "graph_weight")),
+    "GEPSVM rkhs": Method(_in_feature_space(_gepsvm), ("ridge",)),
+}
+"""The printed columns, then the graph on the other side (E35) and the other ridge (E43)."""
+
+PRINTED = ("MRGEPSVM", "TSVM", "GEPSVM", "SVM")
+"""Columns of Tables 1 and 2."""
+
+CONTROLS = {
+    "linear": (*PRINTED, "MRGEPSVM numerator"),
+    "rbf": (*PRINTED, "MRGEPSVM rkhs", "GEPSVM rkhs"),
+}
+"""Methods of the nested protocol, by kernel."""
+
+
+Grid = Mapping[str, Sequence[int]]
+"""Exponents i of the values 2^i of each parameter."""
+
+
+def grid(kernel: str, scale: str) -> dict[str, list[int]]:
+    """Return what is tried with a kernel at a scale.
+
+    Examples
+    --------
+    >>> from marginfold.papers.mrgepsvm.methods import grid
+    >>> grid("rbf", "standard")["gamma"]
+    [-6, -3, 0]
+    """
+    known = scale_named(scale).name
+    main, graph = _exponents(STEPS[kernel][known]), _exponents(GRAPH_STEPS[known])
+    found = {"C": main, "ridge": main, "graph_weight": graph}
+    return found | ({"gamma": list(GAMMA_EXPONENTS)} if kernel == "rbf" else {})
+
+
+def _exponents(step: int) -> list[int]:
+    return list(range(-LARGEST_EXPONENT, LARGEST_EXPONENT + 1, step))
+
+
+def candidates(method: str, tried: Grid) -> list[dict[str, float]]:
+    """Return the parameters to choose from, those nearest to 2^0 first.
+
+    Examples
+    --------
+    >>> from marginfold.papers.mrgepsvm.methods import candidates
+    >>> candidates("GEPSVM", {"ridge": [-3, 0, 3]})
+    [{'ridge': 1.0}, {'ridge': 0.125}, {'ridge': 8.0}]
+    """
+    names = METHODS[method].tuned + (("gamma",) if "gamma" in tried else ())
+    powers = product(*(tried[name] for name in names))
+    return [
+        {name: 2.0**i for name, i in zip(names, power, strict=True)}
+        for power in sorted(powers, key=lambda power: sum(map(abs, power)))
+    ]
+
+
+def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -> Any:
+    """Return an unfitted estimator, with the rbf kernel if there is a gamma."""
+    kernel: dict[str, Any] = {}
+    if "gamma" in params:
+        mapping = ExactKernel("rbf", gamma=params["gamma"])
+        kernel = {"kernel": mapping, "tikhonov": setting.tikhonov}
+    return METHODS[method].make(params, setting, kernel)
+
+
+Split = tuple[Array, Array, Array, Array]
+"""Training rows and labels, test rows and labels."""
+
+
+def error(method: str, params: Params, split: Split, setting: Setting = PRINTED_SETTING) -> float:
+    """Return the share of wrong test rows."""
+    rows, y, new, y_new = split
+    predicted = estimator(method, params, setting).fit(rows, y).predict(new)
+    return float(np.mean(predicted != y_new))
+
+
+def chosen(
+    method: str, tried: Grid, splits: Iterable[Split], setting: Setting = PRINTED_SETTING
+) -> dict[str, float]:
+    """Return the parameters with the least mean error, those nearest to 2^0 of equal ones."""
+    options, splits = candidates(method, tried), list(splits)
+    means = [
+        np.mean([_error_or_never(method, params, split, setting) for split in splits])
+        for params in options
+    ]
+    return options[int(np.argmin(means))]
+
+
+def _error_or_never(method: str, params: Params, split: Split, setting: Setting) -> float:
+    try:
+        return error(method, params, split, setting)
+    except SolverError:
+        return NEVER

@@ -1,0 +1,70 @@
+"""Scaling of features, and what it was fitted on: a part of the protocol, so it is stated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginfold.errors import InvalidParameterError
+from marginfold.linalg.tall import Array
+
+SCALINGS = {
+    "train": "each feature to [-1, 1] on the training rows",
+    "whole": "each feature to [-1, 1] on all rows before they are split, as the papers did",
+    "global": "one factor for the whole matrix to [-1, 1] before it is split (001: 'uniformly')",
+    "none": "as they are",
+}
+"""The scalings by name, in words."""
+
+
+def split_scaled(
+    X: Array, train: Array, test: Array, scaling: str = "train"
+) -> tuple[Array, Array]:
+    """Return scaled training and test rows; missing values become the mean of their feature.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        NaN marks a missing value.
+    train, test : arrays of row numbers
+    scaling : str
+        A name in `SCALINGS`.
+
+    Returns
+    -------
+    train_rows, test_rows : arrays
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.protocols.feature_scaling import split_scaled
+    >>> X = np.array([[0.0], [2.0], [4.0]])
+    >>> split_scaled(X, np.array([0, 1]), np.array([2]))
+    (array([[-1.], [ 1.]]), array([[3.]]))
+    """
+    if scaling not in SCALINGS:
+        raise InvalidParameterError(f"scaling must be one of {list(SCALINGS)}; got {scaling!r}.")
+    seen = X[train] if scaling == "train" else X
+    filled = np.where(np.isnan(X), _means(seen, within_range=scaling == "global"), X)
+    seen = filled[train] if scaling == "train" else filled
+    centre, half = _range(seen, scaling)
+    scaled = (filled - centre) / half
+    return scaled[train], scaled[test]
+
+
+def _means(seen: Array, *, within_range: bool) -> Array:
+    """Return the mean of each feature; one without any value gets 0, or the mean of all values."""
+    present = ~np.isnan(seen)
+    values = np.where(present, seen, 0.0)
+    nothing = values.sum() / max(present.sum(), 1) if within_range else 0.0
+    counts = present.sum(axis=0)
+    return np.asarray(np.where(counts > 0, values.sum(axis=0) / np.maximum(counts, 1), nothing))
+
+
+def _range(seen: Array, scaling: str) -> tuple[Array, Array]:
+    if scaling == "none":
+        return np.zeros(seen.shape[1]), np.ones(seen.shape[1])
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    if scaling == "global":
+        low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
+    half = (high - low) / 2
+    return (high + low) / 2, np.where(half > 0, half, 1.0)

@@ -1,0 +1,58 @@
+"""The optional packages, and the line that installs those that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "faiss": "faiss",
+    "jinja2": "cli",
+    "matplotlib": "cli",
+    "numba": "compiled",
+    "pandas": "cli",
+    "pyarrow": "parquet",
+    "rich": "cli",
+    "skops": "cli",
+    "typer": "cli",
+}
+"""The extra of marginfold that installs each optional package."""
+
+
+def require(*names: str, extra: str | None = None) -> None:
+    """Refuse work whose packages are missing, before it begins; nothing is imported.
+
+    Parameters
+    ----------
+    *names : str
+        Optional packages that the work will need.
+    extra : str, optional
+        The extra to recommend; by default those of `EXTRAS`.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If one is not installed; the message names all that are missing, and what installs them.
+
+    Examples
+    --------
+    >>> from marginfold.runtime.extras import require
+    >>> require("skopz")
+    Traceback (most recent call last):
+    ModuleNotFoundError: skopz is not installed: pip install "marginfold[cli]"
+    """
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise ModuleNotFoundError(advice(missing, extra), name=missing[0])
+
+
+def advice(missing: Sequence[str], extra: str | None = None) -> str:
+    """Return the line that names missing packages and what installs them."""
+    extras = {extra or EXTRAS.get(name, "cli") for name in missing}
+    verb = "is" if len(missing) == 1 else "are"
+    return (
+        f"{' and '.join(missing)} {verb} not installed: "
+        f'pip install "marginfold[{",".join(sorted(extras))}]"'
+    )

@@ -1,0 +1,106 @@
+"""One thread for linear algebra and neighbor searches where more of them would only wait.
+
+A number of OpenMP threads belongs to the thread that sets it, a number of BLAS threads to the whole
+process: that limit is shared by all who hold it at the same time, and lifted by the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any, Literal, NamedTuple
+
+from threadpoolctl import OpenBLASController, ThreadpoolController
+
+
+@contextmanager
+def one_thread(kind: Literal["blas", "openmp"] | None = None) -> Iterator[None]:
+    """Run the block on one thread; the former numbers are restored afterwards.
+
+    Parameters
+    ----------
+    kind : {"blas", "openmp"}, optional
+        Limit only these, as far as they were loaded when they were first limited: this takes
+        microseconds.  By default both, with all libraries that are loaded now.
+
+    Examples
+    --------
+    >>> from marginfold.runtime.threads import one_thread
+    >>> with one_thread():
+    ...     sum(range(10))
+    45
+    """
+    libraries = _loaded() if kind is None else _known(kind)
+    with libraries.own.limit(limits=1):
+        if kind == "openmp":
+            yield
+        else:
+            with _SHARED.hold(libraries.shared):
+                yield
+
+
+class _SharedLimit:
+    """One limit for all that run at the same time; any of their threads may lift it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._limiter: Any = None
+
+    @contextmanager
+    def hold(self, libraries: Any) -> Iterator[None]:
+        with self._lock:
+            if self._users == 0:
+                self._limiter = libraries.limit(limits=1)
+                _let_others_change_limits()
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._limiter.restore_original_limits()
+                    _let_others_change_limits()
+
+
+_SHARED = _SharedLimit()
+
+
+def _let_others_change_limits() -> None:
+    """Give up what threadpoolctl 3.8 reserves for the thread that was first to limit OpenBLAS.
+
+    All changes by other threads would be ignored in silence, the restoration of the limit too.
+    """
+    give_up = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if give_up is not None:
+        give_up()
+
+
+class _Libraries(NamedTuple):
+    """Libraries by what a number of threads belongs to; a limit restores all that it knows."""
+
+    own: Any
+    shared: Any
+
+
+def _loaded(kind: str | None = None) -> _Libraries:
+    """Return the libraries of one kind, or all, that are loaded now."""
+    found = ThreadpoolController()
+    found = found if kind is None else found.select(user_api=kind)
+    parts: tuple[list[str], list[str]] = [], []
+    for library in found.lib_controllers:
+        parts[_is_shared(library)].append(library.filepath)
+    return _Libraries(*(found.select(filepath=part) for part in parts))
+
+
+_known = cache(_loaded)
+"""The libraries that were loaded when this kind was first limited."""
+
+
+def _is_shared(library: Any) -> bool:
+    """Return whether a number of threads belongs to the process; OpenBLAS may use OpenMP's."""
+    layer = getattr(library, "threading_layer", None)
+    return library.user_api == "blas" and (library.internal_api, layer) != ("openblas", "openmp")

@@ -1,0 +1,285 @@
+"""Dual coordinate descent with Newton steps, for problems of many dimensions.
+
+An interior point step costs ``n r^2`` operations, a visit to one row ``r``.  Sweeps over the rows
+soon tell which multipliers are at their bounds; those rows are left out until the rest is settled.
+A few hundred free multipliers remain, whose best values are slow to come by coordinates when costs
+are large, but are the solution of a small linear system: projected Newton steps, then some sweeps
+to see who enters and leaves, until neither changes anything.  The crossover makes the face exact
+and certifies it on all rows.
+
+The bias is the multiplier of ``y'a = 0`` (Hestenes and Powell's method): the dual value is less
+``bias_size / 2 (y'a)^2``, so that steps move the bias by ``bias_size`` times the change of ``y'a``;
+now and then it moves by ``bias_size y'a`` itself.  A Newton step that meets no bound finds it
+exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from marginfold.linalg.tall import Array
+from marginfold.runtime.jit import compiled_module
+from marginfold.runtime.progress import report
+from marginfold.svm.active_set import face_of, most_free
+from marginfold.svm.certificate import intercept_intervals
+from marginfold.svm.crossover import crossover
+from marginfold.svm.iterations import LONG_WORK
+from marginfold.svm.problem import EPS, SVMBatch, SVMSolution, uncentre
+from marginfold.svm.working_set import is_dwarfed
+
+BIAS_SHARE, LARGEST_SHARE = 0.02, 1.0
+"""First and largest size of the bias, in mean squared lengths of a row: more slows the sweeps."""
+
+SHRINKING = 0.5
+"""Share of the last move of the bias above which its size is doubled."""
+
+SETTLED = 0.03
+"""Violation, in margins, at which the face is nearly right and Newton steps begin."""
+
+FINER = 0.3
+"""Share of that violation that is asked for next if more rows are free than a face can have."""
+
+BETWEEN = 20
+"""Sweeps between Newton steps."""
+
+STEPS, ROUNDS = 10, 40
+"""Newton steps between sweeps, and how often there are such before it is given up."""
+
+SWEEPS_PER_DIMENSION = 0.45
+"""Sweeps after which it is given up: they take less time than an interior point method."""
+
+EARLY, STILL_ACTIVE, FAR = 0.33, 0.7, 0.5
+"""Share of these sweeps after which it is given up too, with such a share of the rows active and
+such a violation, in margins."""
+
+FIRST_LOOK, HOPELESS = 6, 25
+"""Sweeps after which it is given up too, with so many times as many free rows as dimensions."""
+
+FAR_OFF = 10.0
+"""Violation, in margins, from which a start is worse than none."""
+
+RIDGE = 1e-8
+"""Relative weight that keeps the Newton matrix of dependent rows positive definite."""
+
+SHORTENING, SHORTEST = 0.4, 1e-4
+"""How a Newton step is shortened while it does not gain, and down to what share."""
+
+SEEN = 1e-6
+"""Violation, in margins, that a Newton step may leave: the crossover does the rest."""
+
+
+def descend(
+    batch: SVMBatch, b: int, *, tol: float, start: Array | None = None
+) -> SVMSolution | None:
+    """Return the certified solution of problem b, or None if too many sweeps would be needed.
+
+    It begins at the feasible multipliers of another problem with the same labels and costs, if
+    given.
+    """
+    compiled = compiled_module("marginfold.svm.compiled_descent") if batch.compiled else None
+    if compiled is None or is_dwarfed(batch, b):
+        return None
+    descent = _Descent(compiled, batch, b)
+    if start is not None:
+        descent.begin_at(start)
+    if not (descent.is_possible and descent.settle()):
+        return None
+    for _ in range(ROUNDS):
+        if descent.n_free > most_free(batch):
+            return None
+        if descent.newton_steps() and descent.largest_violation() <= SEEN:
+            break
+        descent.sweep(BETWEEN)
+        if descent.move_bias() > SETTLED:
+            descent.visit_all()
+    else:
+        return None
+    lower, upper = face_of(descent.a, descent.c)
+    found = crossover(batch, b, lower, upper, descent.a, n_iter=descent.n_sweeps, tol=tol)
+    return None if found is None else uncentre(batch, b, found)
+
+
+class _Descent:
+    """Problem b of a batch, a point and the rows that are still visited.
+
+    With ``u = X'(y a)`` the direction is ``w = u - N N'u``.  Neither the rows in the metric nor
+    their parts without the deflated directions are stored: ``x'w = rows'plane - (X N)'along`` with
+    ``plane = scale * u`` and ``along = N'u``.
+    """
+
+    def __init__(self, compiled: Any, batch: SVMBatch, b: int) -> None:
+        self.compiled, self.batch, self.b = compiled, batch, b
+        self.y, self.c = batch.signs[b], batch.costs[b]
+        table, scale, N = batch.rows.table, batch.scale[b], batch.deflated[b]
+        T = np.ascontiguousarray(batch.rows.features @ (scale[:, None] * N))
+        self.sizes = compiled.lengths(table, scale**2, T)
+        self.problem = table, scale**2, T, self.y, self.c, self.sizes
+        sizes = len(table), len(scale), N.shape[1], 1
+        self.a, self.plane, self.along, self.bias = (np.zeros(size) for size in sizes)
+        self.order = np.flatnonzero(self.c > 0)
+        self.seed = np.zeros(1, dtype=np.uint64)
+        self.worst, self.n_sweeps, self.n_visits = np.inf, 0, 0
+        self.mean_size = float(self.sizes.mean())
+        self.bias_size, self.moved = BIAS_SHARE * self.mean_size, np.inf
+        self.visit_all()
+
+    def begin_at(self, dual: Array) -> None:
+        """Take these multipliers and the bias that is best for them, unless they are far off."""
+        scale = self.batch.scale[self.b]
+        self.a[:] = dual
+        pull = scale * ((self.y * dual) @ self.batch.rows.features)
+        self.plane[:], self.along[:] = scale * pull, self.batch.deflated[self.b].T @ pull
+        self._take_best_bias()
+        if not self.largest_violation() <= FAR_OFF:
+            for part in (self.a, self.plane, self.along, self.bias):
+                part[:] = 0.0
+
+    def _take_best_bias(self) -> None:
+        f, y, c = (part[None] for part in (self._scores(), self.y, self.c))
+        low, high = intercept_intervals(f, y, c)
+        self.bias[:] = 0.5 * (low + high)
+
+    def visit_all(self) -> None:
+        """Let the next sweep visit all rows."""
+        self.active, self.clear = len(self.order), np.inf
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the numbers are finite and a row has any length."""
+        return bool(np.isfinite(self.sizes).all() and self.sizes[self.order].any())
+
+    @property
+    def is_free(self) -> Array:
+        """Which multipliers are between their bounds."""
+        return np.asarray((self.a > 0) & (self.a < self.c))
+
+    @property
+    def n_free(self) -> int:
+        """Number of multipliers between their bounds."""
+        return int(np.count_nonzero(self.is_free))
+
+    @property
+    def direction(self) -> Array:
+        """The direction w in whitened coordinates."""
+        return self.plane / self.batch.scale[self.b] - self.batch.deflated[self.b] @ self.along
+
+    def settle(self) -> bool:
+        """Sweep until the face is nearly right; return False if that takes too long."""
+        n, r = len(self.order), len(self.plane)
+        limit, settled = SWEEPS_PER_DIMENSION * r * (n + r), SETTLED
+        hopeless = False
+        while self.n_visits < limit and not hopeless:
+            all_rows = self.clear == np.inf
+            self.sweep(1)
+            if self.worst <= settled:
+                moved = self.move_bias()
+                if all_rows and moved <= settled and self.n_free <= most_free(self.batch):
+                    return True
+                settled *= FINER if all_rows and moved <= settled else 1.0
+                self.visit_all()
+            elif self.n_sweeps == FIRST_LOOK:
+                hopeless = self.n_free > HOPELESS * r
+            elif not all_rows and self.n_visits > EARLY * limit:
+                hopeless = self.active > STILL_ACTIVE * n and self.worst > FAR
+        return False
+
+    def sweep(self, count: int) -> None:
+        """Visit all active rows so many times."""
+        point = self.a, self.plane, self.along, self.bias
+        for _ in range(count):
+            if self.batch.rows.table.size > LONG_WORK:
+                report("sweeps", self.n_sweeps)
+            self.n_sweeps += 1
+            self.n_visits += self.active
+            rows = self.order, self.active, self.clear, self.seed
+            self.active, self.worst = self.compiled.sweep(
+                self.problem, self.bias_size, point, *rows
+            )
+            self.clear = max(self.worst, SETTLED)
+
+    def move_bias(self) -> float:
+        """Let the bias bring the sides into balance; return by how many margins it moved."""
+        move = self.bias_size * float(self.y @ self.a)
+        if abs(move) > max(SETTLED, SHRINKING * self.moved):
+            self.bias_size = min(2.0 * self.bias_size, LARGEST_SHARE * self.mean_size)
+        self.bias[0] += move
+        self.moved = abs(move)
+        return self.moved
+
+    def largest_violation(self) -> float:
+        """Return how far a row is on the wrong side for its bound; all are visited next."""
+        self.visit_all()
+        excess = self.y * (self._scores() + self.bias[0]) - 1.0
+        at_upper = np.where(self.a >= self.c, excess, np.abs(excess))
+        wrong = np.where(self.a <= 0, -excess, at_upper)
+        return float(wrong[self.order].max())
+
+    def _balance(self) -> bool:
+        """Without free multipliers, take the best bias; return whether they are in balance."""
+        self.visit_all()
+        self._take_best_bias()
+        return bool(abs(self.y @ self.a) <= len(self.a) * EPS * self.a.sum())
+
+    def _scores(self) -> Array:
+        weights = self.batch.scale[self.b] * self.direction
+        return np.asarray(self.batch.rows.features @ weights)
+
+    def newton_steps(self) -> bool:
+        """Take Newton steps of the free multipliers; those that meet a bound stay there.
+
+        Returns whether the last step met none: the rest is where it would be without bounds.
+        """
+        free = np.flatnonzero(self.is_free)
+        if not len(free):
+            return self._balance()
+        X = self.batch.whitened(self.b, free) * self.y[free, None]
+        K = X @ X.T
+        for _ in range(STEPS):
+            whole, gained = self._newton_step(free, X, K)
+            inside = self.is_free[free]
+            if whole or not gained or not inside.any():
+                return whole
+            if not inside.all():
+                free, X, K = free[inside], X[inside], K[np.ix_(inside, inside)]
+        return False
+
+    def _newton_step(self, free: Array, X: Array, K: Array) -> tuple[bool, bool]:
+        """Step to where the free rows are on the margin, or towards it as far as it gains.
+
+        X are the free rows times their labels, K is X X'.  Returns whether the step was taken whole
+        and whether one was taken.
+        """
+        y, upper, before = self.y[free], self.c[free], self.a[free]
+        slopes, ridged = 1.0 - X @ self.direction, np.array(K, order="F")  # LAPACK's own order
+        ridged.flat[:: len(free) + 1] += RIDGE * self.mean_size
+        factor, failed = lapack.dpotrf(ridged, lower=1, overwrite_a=1)
+        if failed:
+            return False, False
+        first, second = lapack.dpotrs(factor, np.stack([slopes, y], axis=1), lower=1)[0].T
+        bias = (self.y @ self.a + y @ first) / (y @ second)
+        after = before + first - bias * second
+        if ((after > 0) & (after < upper)).all():
+            self._take(free, after, X)
+            self.bias[0] = bias
+            return True, True
+        size, slopes = self.bias_size, slopes - self.bias[0] * y
+        step = first - self.bias[0] * second
+        step -= second * (size * (y @ step) / (1.0 + size * (y @ second)))
+        share = 1.0
+        while share > SHORTEST:
+            after = np.clip(before + share * step, 0.0, upper)
+            change = after - before
+            if change @ slopes > 0.5 * (change @ (K @ change) + size * (y @ change) ** 2):
+                self._take(free, after, X)
+                self.bias[0] += size * (y @ change)
+                return False, True
+            share *= SHORTENING
+        return False, False
+
+    def _take(self, free: Array, after: Array, X: Array) -> None:
+        """Set the free multipliers, whose rows times their labels are X."""
+        self.plane += self.batch.scale[self.b] * ((after - self.a[free]) @ X)
+        self.a[free] = after

@@ -1,5 +1,0 @@
-"""Independent calls on local processes or on a cluster; one that loses its process runs again."""
-
-from marginfold.workers.calls import ATTEMPTS, run_calls
-
-__all__ = ["ATTEMPTS", "run_calls"]

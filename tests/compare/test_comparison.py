@@ -1,0 +1,386 @@
+"""A comparison's errors against plain loops, and its words against records made for the purpose."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+from marginfold import LDA
+from marginfold.compare.comparison import conclude
+from marginfold.compare.data import Source
+from marginfold.compare.methods import (
+    LARGEST_CLASS,
+    METHODS,
+    PERMUTED_GRAPH,
+    SLOW_ROWS,
+    Size,
+    suitable,
+)
+from marginfold.compare.pictures import pictures
+from marginfold.compare.runs import HEADS, Comparison, draw
+from marginfold.data import load
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.protocols.records import RecordStore, Result
+from marginfold.protocols.run import run_tasks
+
+pd = pytest.importorskip("pandas", reason="tables need the extra cli")
+
+CHEAP = ["all features", "lda", "pca", "svc rbf", "gepsvc", LARGEST_CLASS]
+
+
+def blobs(n, d, labels, seed=0):
+    """A table of normal rows about a centre for each class."""
+    rng = np.random.default_rng(seed)
+    _, codes = np.unique(labels, return_inverse=True)
+    X = rng.standard_normal((n, d)) + 2.0 * rng.standard_normal((codes.max() + 1, d))[codes]
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(d)]).assign(kind=labels)
+
+
+def saved(frame, folder, name="t.csv", **options):
+    (folder / name).parent.mkdir(exist_ok=True)
+    frame.to_csv(folder / name, index=False)
+    return Source(str(folder / name), "kind", **options)
+
+
+@pytest.fixture
+def two_classes(tmp_path):
+    return saved(blobs(40, 3, np.repeat(["a", "b"], 20)), tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with RecordStore(tmp_path / "run") as opened:
+        yield opened
+
+
+def wrong(n_neighbors, train, y, test, y_test):
+    return np.mean(KNeighborsClassifier(n_neighbors).fit(train, y).predict(test) != y_test)
+
+
+def literal_nested_lda(X, y, n_folds, seed):
+    """The error of LDA and nearest neighbors; dimension and neighbors by three inner folds."""
+    neighbors = (1, 5, 15)
+    errors = []
+    for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, y):
+        scaler = StandardScaler().fit(X[train])
+        rows, new = scaler.transform(X[train]), scaler.transform(X[test])
+        inner = np.zeros((3, 2))
+        splits = StratifiedKFold(3, shuffle=True, random_state=seed).split(rows, y[train])
+        for a, b in splits:
+            lda = LDA().fit(rows[a], y[train][a])
+            for h, k in product(range(3), range(2)):
+                inner[h, k] += wrong(
+                    neighbors[h],
+                    lda.transform(rows[a])[:, : k + 1],
+                    y[train][a],
+                    lda.transform(rows[b])[:, : k + 1],
+                    y[train][b],
+                )
+        h, k = np.unravel_index(inner.round(9).argmin(), inner.shape)
+        lda = LDA().fit(rows, y[train])
+        pair = lda.transform(rows)[:, : k + 1], y[train], lda.transform(new)[:, : k + 1], y[test]
+        errors.append(wrong(neighbors[h], *pair))
+    return errors
+
+
+def test_the_nested_error_is_that_of_plain_loops(tmp_path, store):
+    wine = load("wine")
+    wine.frame.rename(columns={"label": "kind"}).to_csv(tmp_path / "wine.csv", index=False)
+    source = Source(str(tmp_path / "wine.csv"), "kind")
+    comparison = Comparison.of(source, ["lda"], n_folds=4, n_repeats=2)
+    run_tasks(comparison.tasks(), store)
+    expected = [literal_nested_lda(wine.X, wine.y, 4, seed) for seed in range(2)]
+    found = [r.value for r in store.read(metric="error", method="LDA")]
+    assert found == pytest.approx(np.ravel(expected), abs=1e-12)
+    row = conclude(comparison, store).rows[0]
+    assert row.error == pytest.approx(100 * np.mean(expected))
+    assert row.spread == pytest.approx(100 * np.std(expected, ddof=1))
+
+
+def test_the_papers_choice_is_the_least_mean_over_folds(two_classes, store):
+    comparison = Comparison.of(two_classes, ["pca"], protocol="paper", n_folds=3, n_repeats=2)
+    run_tasks(comparison.tasks(), store)
+    least = []
+    for seed in range(2):
+        errors = np.zeros((3, 3, 3))
+        for r in store.read(metric="error", seed=seed, method="PCA"):
+            errors[r.fold, r.dimension - 1, HEADS.index(r.params["head"])] = r.value
+        least.append(errors.mean(axis=0))
+    verdict = conclude(comparison, store)
+    assert verdict.rows[0].error == pytest.approx(100 * np.min(least, axis=(1, 2)).mean())
+    chosen = [int(np.flatnonzero(np.isclose(m.min(axis=1), m.min()))[0]) + 1 for m in least]
+    assert verdict.rows[0].dimension == np.median(chosen)
+    assert any("too low" in sentence for sentence in verdict.sentences)
+
+
+def verdict_of(source, store, errors, n_folds=5, n_repeats=2, left=()):
+    """Conclude from records with the given errors; a text is the reason of a failure."""
+    made = Comparison.of(source, list(errors), n_folds=n_folds, n_repeats=n_repeats)
+    for task in made.tasks():
+        if task.protocol == "picture":
+            continue
+        value = errors.get(task.method, 0.9)  # the largest class is always there
+        value = value[task.seed * n_folds + task.fold] if not np.isscalar(value) else value
+        if isinstance(value, str):
+            store.write(task, [Result("none", None, reason=value)], seconds=0.1, status="failed")
+        else:
+            store.write(task, [Result("error", float(value))], seconds=0.1)
+    made = dataclasses.replace(made, left_out=dict(left))
+    verdict = conclude(made, store)
+    return verdict, " ".join(verdict.sentences)
+
+
+def around(mean, spread=0.02, seed=0):
+    """Ten errors with exactly this mean."""
+    noise = np.random.default_rng(seed).standard_normal(10)
+    return mean + spread * (noise - noise.mean())
+
+
+def test_every_fold_has_one_error(tmp_path, store):
+    """On classes that overlap the heads differ, so that a second error would be another one."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 3))).assign(kind=rng.permutation(["a", "b"] * 30))
+    source = saved(frame, tmp_path, categorical=("0",), drop_missing=True)
+    comparison = Comparison.of(source, ["all features", "pca"], n_folds=3, n_repeats=2)
+    run_tasks(comparison.tasks(), store)
+    for method in comparison.methods:
+        found = store.read(method=method, metric="error", protocol="nested")
+        assert len({(r.seed, r.fold) for r in found}) == len(found) == 6
+    command = conclude(comparison, store).command
+    assert "--categorical 0 --drop-missing-target" in command or not command
+
+
+def test_controls_alone_are_no_comparison(two_classes):
+    with pytest.raises(InvalidParameterError, match="only controls"):
+        Comparison.of(two_classes, [PERMUTED_GRAPH])
+
+
+def test_a_clear_winner(two_classes, store):
+    errors = {"PCA": around(0.4, seed=1), "LDA": around(0.1), "MMDA": around(0.35, seed=2)}
+    verdict, words = verdict_of(two_classes, store, errors)
+    assert (verdict.best, list(verdict.as_good)) == ("LDA", [])
+    assert "Least error: LDA (linear discriminants), 10.0 %" in words
+    assert "Each of the 2 others is worse by its own 95 % interval" in words
+    assert "picked from 3 methods" in words
+    assert [row.method for row in verdict.rows] == ["LDA", "MMDA", "PCA", LARGEST_CLASS]
+    assert verdict.command.endswith("--target kind --method lda --save model.skops")
+    assert verdict.rows[0].behind is None
+    assert verdict.rows[2].behind.mean == pytest.approx(30.0)
+
+
+def test_a_plainer_method_that_may_be_as_good_is_named_with_its_interval(two_classes, store):
+    errors = {"PCA": around(0.12, 0.05, 1), "LDA": around(0.4), "MMDA": around(0.1, 0.05, 2)}
+    verdict, words = verdict_of(two_classes, store, errors)
+    assert (verdict.best, list(verdict.as_good)) == ("MMDA", ["PCA"])
+    behind = next(row for row in verdict.rows if row.method == "PCA").behind
+    assert behind.low < 0 < behind.high
+    assert f"The plainest of these is PCA, {behind.low:+.1f} to {behind.high:+.1f}" in words
+
+
+def test_a_plainer_method_that_is_hardly_worse_will_do(two_classes, store):
+    errors = {"PCA": around(0.101, 0.001, 1), "MMDA": around(0.1, 0.001, 2)}
+    verdict, words = verdict_of(two_classes, store, errors, n_folds=2, n_repeats=5)
+    assert (verdict.best, list(verdict.as_good)) == ("MMDA", ["PCA"])
+    behind = next(row for row in verdict.rows if row.method == "PCA").behind
+    assert ("will do" in words) is (behind.high <= 2.0)
+
+
+def test_a_few_folds_tell_nothing_apart(two_classes, store):
+    errors = {"PCA": 0.5, "LDA": 0.1, "LSVA": 0.2, PERMUTED_GRAPH: 0.1}
+    verdict, words = verdict_of(two_classes, store, errors, n_folds=2, n_repeats=1)
+    assert set(verdict.as_good) == {"PCA", "LSVA"}
+    assert "2 folds are too few to tell methods apart" in words
+    assert "hurts" not in words
+
+
+def test_equal_differences_are_no_certainty(two_classes, store):
+    errors = {"PCA": 0.125, "LDA": 0.1}  # the same in every fold
+    verdict, _ = verdict_of(two_classes, store, errors)
+    behind = next(row for row in verdict.rows if row.method == "PCA").behind
+    assert behind.low < behind.mean < behind.high
+
+
+def test_of_equal_errors_the_plainest_is_best(two_classes, store):
+    same = np.array([0.1, 0.2, 0.3, 0.1, 0.2] * 2)
+    errors = {"MMDA": same, "PCA": np.roll(same, 5), "LDA": same[::-1].copy()}
+    verdict, words = verdict_of(two_classes, store, errors)
+    assert verdict.best == "PCA"
+    assert set(verdict.as_good) == {"LDA", "MMDA"}
+    assert "also the plainest" in words
+
+
+@pytest.mark.parametrize(
+    ("graph", "permuted", "said"),
+    [
+        (0.1, 0.3, "The neighbor graph helps LSVA: error minus that with permuted graphs -20.0"),
+        (0.3, 0.1, "The neighbor graph hurts LSVA: error minus that with permuted graphs +20.0"),
+        (0.2, 0.2, "No evidence that the neighborhoods matter"),
+    ],
+)
+def test_the_graph_is_judged_by_its_permutation(graph, permuted, said, two_classes, store):
+    errors = {"LSVA": around(graph), PERMUTED_GRAPH: around(permuted, seed=1)}
+    verdict, words = verdict_of(two_classes, store, errors)
+    assert said in words
+    assert verdict.best == "LSVA"  # a control is never recommended, whatever its error
+    assert PERMUTED_GRAPH not in verdict.as_good
+    assert "picked from" not in words  # nothing was chosen
+    assert "others" not in words
+
+
+@pytest.mark.parametrize(("guess", "is_said"), [(0.21, True), (0.15, True), (0.5, False)])
+def test_a_best_method_that_does_not_beat_guessing_is_called_so(guess, is_said, two_classes, store):
+    errors = {"LDA": around(0.2, 0.05), LARGEST_CLASS: around(guess, 0.001, 1)}
+    verdict, words = verdict_of(two_classes, store, errors)
+    assert verdict.best == "LDA"
+    assert ("No evidence that anything was learnt" in words) is is_said
+    assert (f"largest class has {100 * guess:.1f} %" in words) is is_said
+
+
+def test_a_method_that_fails_on_one_fold_has_a_reason_and_no_error(two_classes, store):
+    failing = [0.0] * 9 + ["SolverError: no convergence"]
+    verdict, _ = verdict_of(two_classes, store, {"PCA": 0.3, "LDA": failing}, left=[("NCA", "big")])
+    rows = {row.method: row for row in verdict.rows}
+    assert verdict.best == "PCA"
+    assert (rows["LDA"].error, rows["LDA"].reason) == (None, "SolverError: no convergence")
+    assert rows["NCA"].reason == "big"
+
+
+def test_when_all_fail_there_is_no_best(two_classes, store):
+    errors = {"PCA": "it broke", "LDA": "it broke too", LARGEST_CLASS: 0.5}
+    verdict, words = verdict_of(two_classes, store, errors, left=[("NCA", "big")])
+    assert (verdict.best, words) == ("", "No method could be measured on all folds.")
+    assert {row.reason for row in verdict.rows if row.reason} == {
+        "it broke",
+        "it broke too",
+        "big",
+        "a control, and no method to judge by it",
+    }
+
+
+def test_what_decides_a_result_is_in_the_key_and_nothing_else(tmp_path):
+    frame = blobs(40, 3, np.repeat(["a", "b"], 20)).assign(code=np.arange(40) % 4)
+
+    def keys(table, name="t.csv", n_repeats=1, **options):
+        source = saved(table, tmp_path, name, **options)
+        made = Comparison.of(source, ["lda"], n_folds=2, n_repeats=n_repeats)
+        return {task.key for task in made.tasks()}
+
+    plain = keys(frame)
+    assert keys(frame, "moved/t.csv") == plain
+    assert keys(frame, "moved/t.csv", n_repeats=2, drop_missing=True) > plain
+    changed = {
+        "kind of column": keys(frame, categorical=("code",)),
+        "column": keys(frame, drop=("x2",)),
+        "value": keys(frame.assign(x0=frame["x0"].where(frame.index != 7, 0.0)), "value/t.csv"),
+        "label": keys(frame.assign(kind=["b", *frame["kind"][1:]]), "label/t.csv"),
+        "order of rows": keys(frame[::-1], "order/t.csv"),
+    }
+    assert [name for name, found in changed.items() if found & plain] == []
+
+
+ODD_TABLES = {
+    "twelve rows": blobs(12, 3, np.repeat(["a", "b"], 6)),
+    "one column": blobs(30, 1, np.repeat([3, 7], 15)),
+    "thirty classes": blobs(120, 4, np.arange(120) % 30),
+    "a class of two rows": blobs(60, 4, np.array(["a"] * 29 + ["b"] * 29 + ["c"] * 2)),
+    "three rows against many": blobs(40, 3, np.array(["a"] * 37 + ["b"] * 3)),
+    "wide": blobs(24, 200, np.repeat(["a", "b", "c"], 8)),
+    "words only": pd.DataFrame(
+        {"hue": list("rgbr") * 10, "wet": list("yn") * 20, "kind": list("uvvuuvuv") * 5}
+    ),
+    "gaps and constants": blobs(40, 3, np.repeat(["a", "b"], 20)).assign(
+        one=1, none=np.nan, half=[np.nan, 1.0] * 20, x1=[np.nan] * 12 + [0.5, 2.0] * 14
+    ),
+    "copies": pd.DataFrame({"x": [0, 1] * 20, "z": [0, 0, 1, 1] * 10, "kind": list("uv") * 20}),
+}
+
+
+def guessing(y):
+    """The error of the largest class of the training rows, over three folds."""
+    parts = StratifiedKFold(3, shuffle=True, random_state=0).split(y, y)
+    errors = []
+    for train, test in parts:
+        classes, counts = np.unique(y[train], return_counts=True)
+        errors.append(np.mean(y[test] != classes[counts.argmax()]))
+    return np.mean(errors)
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+@pytest.mark.parametrize("name", ODD_TABLES)
+def test_odd_tables_get_an_answer_from_every_method(name, tmp_path, store):
+    source = saved(ODD_TABLES[name], tmp_path)
+    comparison = Comparison.of(source, CHEAP, n_folds=3, n_repeats=1)
+    summary = run_tasks(comparison.tasks(), store)
+    assert summary.failed == 0
+    verdict = conclude(comparison, store)
+    assert [row.method for row in verdict.rows if row.error is None] == []
+    largest = next(row for row in verdict.rows if row.method == LARGEST_CLASS)
+    assert largest.error == pytest.approx(100 * guessing(ODD_TABLES[name]["kind"].to_numpy()))
+
+
+def test_rare_classes_keep_the_folds_and_are_noted(tmp_path):
+    source = saved(ODD_TABLES["a class of two rows"], tmp_path)
+    made = Comparison.of(source, ["lda"])
+    assert made.n_folds == 5
+    assert "class c: fewer rows than folds" in made.notes[-1]
+    few = saved(blobs(12, 2, np.repeat(list("abc"), 4)), tmp_path)
+    made = Comparison.of(dataclasses.replace(few, drop=("x1",)), ["lda"], n_folds=7)
+    assert made.n_folds == 4
+    assert "4 folds instead of 7" in made.notes[0]
+
+
+@pytest.mark.parametrize(("rows", "n_folds"), [(2, 5), (3, 2)])
+def test_folds_inside_folds_need_rows_of_two_classes(rows, n_folds, tmp_path):
+    source = saved(blobs(20, 2, np.array(["a"] * (20 - rows) + ["b"] * rows)), tmp_path)
+    with pytest.raises(InvalidInputError, match=f"second largest class has {rows} rows"):
+        Comparison.of(source, ["lda"], n_folds=n_folds)
+
+
+def test_a_file_that_changes_under_way_stops_its_tasks(two_classes, store):
+    made = Comparison.of(two_classes, ["lda"], n_folds=2, n_repeats=1)
+    task = made.tasks()[0]
+    changed = dataclasses.replace(task, options={**task.options, "data": "other"})
+    run_tasks([changed], store)
+    (record,) = store.read()
+    assert (record.status, record.value) == ("failed", None)
+    assert "has changed while it was compared" in record.reason
+
+
+def test_methods_are_found_in_any_case_and_left_out_for_a_reason():
+    small, large = Size(100, 5, 2), Size(SLOW_ROWS + 1, 5, 2)
+    assert suitable(small, ["lsva", "PCA"]) == (["PCA", "LSVA", LARGEST_CLASS], {})
+    assert suitable(small)[0] == list(METHODS)
+    names, left_out = suitable(large)
+    assert set(left_out) == {name for name in METHODS if METHODS[name].slow} != set()
+    assert set(names).isdisjoint(left_out)
+    with pytest.raises(InvalidParameterError, match="Unknown methods: 'lsav'"):
+        suitable(small, ["lda", "lsav"])
+
+
+def test_all_features_are_a_level_in_the_error_by_dimension(tmp_path, store):
+    source = saved(blobs(45, 20, np.arange(45) % 3), tmp_path)
+    comparison = Comparison.of(source, ["all features", "lda"], n_folds=3, n_repeats=1)
+    run_tasks(comparison.tasks(), store)
+    curves, maps = pictures(comparison, store)
+    lda, whole = curves.panels[0].series
+    assert (lda.name, list(lda.x)) == ("LDA", [1.0, 2.0])
+    assert list(whole.x) == [1.0, 2.0]
+    error = next(r.error for r in conclude(comparison, store).rows if r.method == "all features")
+    assert whole.y == pytest.approx([error, error])
+    assert [panel.title for panel in maps.panels] == ["LDA"]
+    assert sum(len(series.x) for series in maps.panels[0].series) == 15  # held-out rows
+
+
+def test_a_picture_shows_rows_of_every_class_of_a_sorted_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("marginfold.compare.runs.DRAWN_ROWS", 20)
+    source = saved(blobs(300, 3, np.repeat(["a", "b", "c"], 100)), tmp_path)
+    task = Comparison.of(source, ["lda"], n_folds=3).tasks()[-1]
+    drawn = draw(task, source=source)
+    assert len(drawn) == 2 * 20
+    assert {result.params["label"] for result in drawn} == {"a", "b", "c"}

@@ -1,0 +1,234 @@
+"""Costs per task and the order of tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from marginfold.errors import InvalidParameterError
+from marginfold.geometry.one_vs_rest import (
+    SCHEDULES,
+    Greedy,
+    LabelledRows,
+    RoundRobin,
+    Splits,
+    class_factors,
+    one_vs_rest_tasks,
+)
+
+CODES = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
+WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 1.0, 0.1, 1.0])
+
+
+def labelled(*, balanced=False, factors=(1.0, 1.0, 1.0)):
+    return LabelledRows(CODES, WEIGHTS, 3, balanced, np.array(factors))
+
+
+def no_means():
+    raise AssertionError("this schedule does not need the class means")
+
+
+# ---------------------------------------------------------------- rows
+
+
+def test_signs_of_a_task():
+    assert (labelled().signs((1,)) == np.where(CODES == 1, 1, -1)).all()
+    assert (labelled().signs((0, 2)) == np.where(CODES == 1, -1, 1)).all()
+
+
+def test_plain_costs_are_weights_times_the_cost():
+    assert_allclose(labelled().costs((1,), 7.0), 7.0 * WEIGHTS)
+
+
+def test_factors_belong_to_classes():
+    assert_allclose(labelled(factors=(1.0, 5.0, 0.1)).costs((0,), 2.0)[3:5], 10.0)
+
+
+@pytest.mark.parametrize("task", [(0,), (1,), (2,), (0, 1)])
+def test_balanced_sides_cost_the_same_and_the_total_stays(task):
+    rows = labelled(balanced=True)
+    costs, positive = rows.costs(task, 3.0), rows.signs(task) > 0
+    assert costs[positive].sum() == pytest.approx(costs[~positive].sum())
+    assert costs.sum() == pytest.approx(3.0 * WEIGHTS.sum())
+    assert_allclose(costs[positive] / WEIGHTS[positive], costs[positive][0] / WEIGHTS[positive][0])
+
+
+def test_class_means_are_weighted():
+    rows = np.random.default_rng(0).standard_normal((9, 4))
+    means = labelled().class_means(rows)
+    for code in range(3):
+        members = code == CODES
+        assert_allclose(means[code], np.average(rows[members], axis=0, weights=WEIGHTS[members]))
+
+
+# ---------------------------------------------------------------- class_weight
+
+
+def test_class_weight_none_balanced_and_dict():
+    classes = np.array(["a", "b", "c"])
+    assert class_factors(None, classes)[0] is False
+    assert class_factors("balanced", classes)[0] is True
+    assert_allclose(class_factors(None, classes)[1], 1)
+    balanced, factors = class_factors({"b": 3, "a": 0.5}, classes)
+    assert balanced is False
+    assert_allclose(factors, [0.5, 3.0, 1.0])
+
+
+def test_class_weight_of_whole_number_classes():
+    assert_allclose(class_factors({2: 4.0}, np.array([1, 2]))[1], [1.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "says"),
+    [
+        ("Balanced", "None, 'balanced' or a dict"),
+        ([1, 2, 3], "None, 'balanced' or a dict"),
+        (2.0, "None, 'balanced' or a dict"),
+        ({"z": 1.0}, "'z'"),
+        ({"a": 0.0}, "> 0"),
+        ({"a": -1.0}, "> 0"),
+        ({"a": np.nan}, "finite"),
+        ({"a": np.inf}, "finite"),
+    ],
+)
+def test_class_weight_refusals(class_weight, says):
+    with pytest.raises(InvalidParameterError, match=says):
+        class_factors(class_weight, np.array(["a", "b", "c"]))
+
+
+# ---------------------------------------------------------------- one against the rest
+
+
+def test_two_classes_are_one_task():
+    assert one_vs_rest_tasks(2) == [(1,)]
+    assert one_vs_rest_tasks(3) == [(0,), (1,), (2,)]
+
+
+def run(schedule, gains, n_steps, means=no_means):
+    """Return the kept tasks when the k-th kept direction finds the gains ``gains(task, k)``."""
+    kept, fresh, solved = [], set(), 0
+    while len(kept) < n_steps and (tasks := schedule.propose(means)):
+        for task in tasks:
+            assert task not in fresh  # nothing is solved twice in one subspace
+            gain = gains(task, len(kept))
+            solved += 1
+            schedule.report(task, gain, gain > 0)
+            fresh |= {task} if gain > 0 else set()
+        if (chosen := schedule.choose(fresh)) is not None:
+            kept.append(chosen)
+            fresh.clear()
+    return kept, solved
+
+
+def test_round_robin_goes_around():
+    kept, solved = run(RoundRobin(3), lambda task, k: 1.0, 7)
+    assert kept == [(0,), (1,), (2,), (0,), (1,), (2,), (0,)]
+    assert solved == 7
+
+
+def test_round_robin_drops_exhausted_tasks_for_good():
+    alive = {(0,): 2, (1,): 0, (2,): 5}
+    kept, solved = run(RoundRobin(3), lambda task, k: float(k < alive[task]), 10)
+    assert kept == [(0,), (2,), (2,), (2,), (2,)]
+    assert solved == len(kept) + 3  # each task is refused once
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lazy_greedy_is_greedy_when_gains_only_fall(seed):
+    """Against an eager loop that looks at all gains each time."""
+    rng = np.random.default_rng(seed)
+    n_classes, n_steps = 5, 12
+    table = np.sort(rng.random((n_classes, n_steps + 1)), axis=1)[:, ::-1]
+    table[rng.random(table.shape).cumsum(axis=1) > 7] = 0.0
+    eager, alive = [], set(range(n_classes))
+    while len(eager) < n_steps:
+        alive = {code for code in alive if table[code, len(eager)] > 0}
+        if not alive:
+            break
+        eager.append((max(alive, key=lambda code: table[code, len(eager)]),))
+    lazy, solved = run(Greedy(n_classes), lambda task, k: table[task[0], k], n_steps)
+    assert lazy == eager
+    assert solved <= n_classes * (n_steps + 1)
+
+
+def test_of_equal_gains_the_earlier_class_goes_first():
+    kept, _ = run(Greedy(3), lambda task, k: 1.0, 3)
+    assert kept == [(0,), (0,), (0,)]
+    kept, _ = run(Greedy(3), lambda task, k: {(0,): 0.5}.get(task, 1.0 - 1e-12 * task[0]), 1)
+    assert kept == [(1,)]
+
+
+def test_greedy_asks_for_all_unknown_tasks_at_once():
+    assert Greedy(4).propose(no_means) == [(0,), (1,), (2,), (3,)]
+
+
+def test_lazy_greedy_solves_less_than_an_eager_loop():
+    gains = {(code,): 1.0 / (1 + code) for code in range(6)}
+    kept, solved = run(Greedy(6), lambda task, k: gains[task] if task != (0,) else 1.0, 5)
+    assert kept == [(0,)] * 5
+    assert solved < 6 * 5
+
+
+# ---------------------------------------------------------------- splits
+
+
+def line_means(n_classes):
+    return np.column_stack([np.arange(n_classes, dtype=float), np.zeros(n_classes)])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 8, 11])
+def test_splits_part_all_pairs_in_about_log2_tasks(n_classes):
+    rng = np.random.default_rng(n_classes)
+    schedule, tasks = Splits(n_classes), []
+    means = rng.standard_normal((n_classes, 4))
+    for _ in range(int(np.ceil(np.log2(n_classes)))):
+        (task,) = schedule.propose(lambda: means)
+        schedule.report(task, 1.0, True)
+        tasks.append(task)
+    codes = {tuple(code in task for task in tasks) for code in range(n_classes)}
+    assert len(codes) == n_classes
+
+
+def test_splits_halve_along_the_spread_of_the_means():
+    assert Splits(4).propose(lambda: line_means(4)) == [(2, 3)]
+    assert Splits(2).propose(lambda: line_means(2)) == [(1,)]
+
+
+def test_splits_do_not_depend_on_the_sign_of_the_means():
+    tied = np.array([[0.0], [1.0], [1.0], [2.0], [5.0]])
+    for means in (tied, line_means(5), line_means(6)):
+        assert Splits(len(means)).propose(lambda m=means: m) == (
+            Splits(len(means)).propose(lambda m=means: -m)
+        )
+
+
+def test_a_split_never_has_the_first_class_on_its_positive_side():
+    for seed in range(20):
+        means = np.random.default_rng(seed).standard_normal((6, 3))
+        schedule = Splits(6)
+        for _ in range(3):
+            (task,) = schedule.propose(lambda means=means: means)
+            schedule.report(task, 1.0, True)
+            assert 0 not in task
+            assert 0 < len(task) < 6
+
+
+def test_splits_begin_again_while_there_is_gain():
+    kept, _ = run(Splits(4), lambda task, k: float(k < 5), 20, lambda: line_means(4))
+    assert len(kept) == 5
+
+
+def test_splits_end_after_a_cycle_without_gain():
+    kept, solved = run(Splits(8), lambda task, k: 0.0, 20, lambda: np.eye(8))
+    assert kept == []
+    assert solved == 3
+
+
+def test_splits_of_equal_means_are_still_proper():
+    (task,) = Splits(5).propose(lambda: np.zeros((5, 2)))
+    assert 0 < len(task) < 5
+
+
+def test_names_of_schedules():
+    assert set(SCHEDULES) == {"one_vs_rest", "greedy", "splits"}

@@ -1,0 +1,136 @@
+"""Neighbors on nested columns: scikit-learn's predictions, and a flag wherever chance decides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.neighbors import KNeighborsClassifier
+
+from marginfold.model_selection import nested_knn as nested_neighbors
+from marginfold.model_selection.known_neighbors import KnownNeighbors, finds_nested, known_neighbors
+from marginfold.model_selection.nested_knn import nested_votes
+
+
+def draw(seed, *, n_train=50, n_test=30, n_columns=4, n_classes=3, step=0.0):
+    """Return rows with classes; with a step they lie on a lattice, where many are equally near."""
+    rng = np.random.default_rng(seed)
+    codes = np.concatenate(
+        [np.arange(n_classes), rng.integers(n_classes, size=n_train - n_classes)]
+    )
+    rows = rng.standard_normal((n_train + n_test, n_columns))
+    if step:
+        rows = step * np.round(rows / step)
+    return rows[:n_train], codes, rows[n_train:]
+
+
+def by_sklearn(train, codes, test, n_neighbors, algorithm):
+    classifier = KNeighborsClassifier(n_neighbors, algorithm=algorithm)
+    columns = range(1, train.shape[1] + 1)
+    return np.stack([classifier.fit(train[:, :k], codes).predict(test[:, :k]) for k in columns])
+
+
+@pytest.mark.parametrize("algorithm", ["brute", "kd_tree"])
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 9), step=st.sampled_from([0.0, 0.25, 1.0]))
+def test_votes_are_those_of_scikit_learn_wherever_they_are_not_close(algorithm, seed, k, step):
+    train, codes, test = draw(seed, step=step)
+    votes = nested_votes(train, codes, test, k)
+    differ = votes.codes != by_sklearn(train, codes, test, k, algorithm)
+    assert not (differ & ~votes.close).any()
+    if not step:
+        assert not votes.close.any()
+
+
+def test_equally_near_rows_of_one_class_are_not_close():
+    train = np.array([[0.0], [0.0], [2.0], [2.0], [2.0]])
+    votes = nested_votes(train, np.array([0, 0, 1, 1, 1]), np.array([[0.4], [1.0], [2.0]]), 1)
+    assert votes.close.tolist() == [[False, True, False]]
+    two = nested_votes(train, np.array([0, 0, 1, 1, 1]), np.array([[0.4], [1.0], [2.0]]), 2)
+    assert two.codes[0, [0, 2]].tolist() == [0, 1]
+    assert two.close.tolist() == [[False, True, False]]
+
+
+def test_a_tie_up_to_rounding_is_close():
+    train = np.array([[0.1 + 0.2], [-0.3]])
+    assert nested_votes(train, np.array([0, 1]), np.zeros((1, 1)), 1).close.all()
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 4])
+def test_some_dimensions_are_rows_of_all_of_them(n_neighbors):
+    train, codes, test = draw(3)
+    all_votes = nested_votes(train, codes, test, n_neighbors)
+    some = nested_votes(train, codes, test, n_neighbors, [2, 4])
+    np.testing.assert_array_equal(some.codes, all_votes.codes[[1, 3]])
+
+
+@pytest.mark.parametrize("entries", [1, 130, 10**7])
+def test_chunks_of_any_size_give_the_same(monkeypatch, entries):
+    train, codes, test = draw(4, step=0.5)
+    whole = nested_votes(train, codes, test, 3)
+    monkeypatch.setattr(nested_neighbors, "CHUNK_ENTRIES", entries)
+    parts = nested_votes(train, codes, test, 3)
+    np.testing.assert_array_equal(parts.codes, whole.codes)
+    np.testing.assert_array_equal(parts.close, whole.close)
+
+
+def test_one_class_and_all_rows_as_neighbors():
+    train, codes, test = draw(5)
+    assert not nested_votes(train, np.zeros(len(train), int), test, 1).codes.any()
+    votes = nested_votes(train, codes, test, len(train))
+    assert (votes.codes == np.bincount(codes).argmax()).all()
+    assert not votes.close.any()
+
+
+def test_a_shift_of_all_rows_is_followed_or_flagged():
+    """Far from the origin distances lose digits; what they can decide no longer is flagged."""
+    train, codes, test = draw(6)
+    votes = nested_votes(train, codes, test, 1)
+    for shift in (1e3, 1e6, 1e9):
+        moved = nested_votes(train + shift, codes, test + shift, 1)
+        assert not ((moved.codes != votes.codes) & ~moved.close).any()
+
+
+@pytest.mark.parametrize(
+    ("classifier", "nested"),
+    [
+        (KNeighborsClassifier(1), True),
+        (KNeighborsClassifier(5, weights="distance", metric="l2"), True),
+        (KNeighborsClassifier(5, p=1), False),
+        (KNeighborsClassifier(5, metric="manhattan"), False),
+        (KNeighborsClassifier(5, weights=lambda d: 1 / (1 + d)), False),
+        (KNeighborsClassifier(31), False),
+        (KNeighborsClassifier(0), False),
+        (type("Other", (KNeighborsClassifier,), {})(1), False),
+    ],
+)
+def test_only_plain_euclidean_neighbors_are_found_at_once(classifier, nested):
+    assert finds_nested(classifier, 30) is nested
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+@pytest.mark.parametrize("n_neighbors", [1, 6])
+def test_known_neighbors_stand_for_the_fitted_classifier(weights, n_neighbors):
+    train, codes, test = draw(7)
+    labels = np.array(["b", "c", "a"])[codes]
+    classifier = KNeighborsClassifier(n_neighbors, weights=weights)
+    dimensions = [3, 1, 3]
+    for k, model in zip(
+        dimensions, known_neighbors(classifier, train, labels, test, dimensions), strict=True
+    ):
+        fitted = KNeighborsClassifier(n_neighbors, weights=weights).fit(train[:, :k], labels)
+        truth = np.roll(fitted.predict(test[:, :k]), 1)
+        np.testing.assert_array_equal(model.predict(test[:, :k]), fitted.predict(test[:, :k]))
+        np.testing.assert_array_equal(
+            model.predict_proba(test[:, :k]), fitted.predict_proba(test[:, :k])
+        )
+        np.testing.assert_array_equal(model.classes_, fitted.classes_)
+        assert model.score(test[:, :k], truth) == fitted.score(test[:, :k], truth)
+        assert isinstance(model, KnownNeighbors) is (weights == "uniform" or n_neighbors == 1)
+
+
+def test_where_chance_decides_there_is_no_model():
+    train, codes = np.array([[1.0, 0.0], [-1.0, 5.0]]), np.array([0, 1])
+    models = known_neighbors(KNeighborsClassifier(1), train, codes, np.zeros((1, 2)), [1, 2])
+    assert models[0] is None
+    assert models[1].predict(None) == [0]

@@ -1,0 +1,176 @@
+"""Paper 000: a printed cell by plain loops, the plan, and tables made of records alone."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import MinMaxScaler
+
+from marginfold import LSVA
+from marginfold.data import load
+from marginfold.errors import InvalidParameterError
+from marginfold.graphs import NeighborGraph
+from marginfold.papers import lsva
+from marginfold.papers.lsva.runs import BINARY, FIGURES, MULTICLASS, TABLES
+from marginfold.protocols.published_numbers import printed
+from marginfold.protocols.records import RecordStore, Result
+from marginfold.protocols.run import run_tasks
+from marginfold.protocols.study_size import SCALES
+
+SMALL = dataclasses.replace(SCALES["quick"], n_seeds=1)
+"""One partition with the grids of the quick scale."""
+
+
+@pytest.fixture
+def store(tmp_path):
+    with RecordStore(tmp_path) as opened:
+        yield opened
+
+
+def chosen(tasks, **columns):
+    return [t for t in tasks if all(getattr(t, name) == v for name, v in columns.items())]
+
+
+def literal_llsva(X, y, weights):
+    """Table I by the words of 000 section IV: the least error over weights and dimensions."""
+    X = MinMaxScaler((-1, 1)).fit_transform(X)
+    errors = np.zeros((len(weights), X.shape[1]))
+    splits = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+    for i, weight in enumerate(weights):
+        for train, test in splits:
+            model = LSVA(
+                X.shape[1],
+                C=100.0,
+                graph=NeighborGraph(10, width=2.0),
+                graph_weight=weight,
+                normalize_graph=False,
+                class_weight=None,
+            ).fit(X[train], y[train])
+            rows, new = model.transform(X[train]), model.transform(X[test])
+            errors[i, rows.shape[1] :] = np.inf
+            for k in range(rows.shape[1]):
+                head = KNeighborsClassifier(1).fit(rows[:, : k + 1], y[train])
+                errors[i, k] += np.mean(head.predict(new[:, : k + 1]) != y[test]) / 5
+    return 100 * errors.min(), errors.min(axis=0).argmin() + 1
+
+
+@pytest.mark.filterwarnings("ignore::marginfold.errors.ExhaustedWarning")
+def test_a_cell_of_table_one_is_that_of_plain_loops(store):
+    tasks = chosen(lsva.plan(SMALL, "I"), dataset="heart", method="LLSVA", protocol="paper")
+    assert len(tasks) == 5
+    run_tasks(tasks, store)
+    (table,) = lsva.tables(store, SMALL)
+    cell = table.cell("heart", "LLSVA")
+    heart = load("heart")
+    value, dimension = literal_llsva(heart.X, heart.y, np.geomspace(0.1, 100, 5))
+    assert cell.value == pytest.approx(value, abs=1e-9)
+    assert cell.dimension == dimension > 1
+    beside = printed("lsva", "I")["heart", "LLSVA"]
+    assert (cell.printed, cell.printed_dimension) == (beside.value, beside.dimension)
+
+
+def test_the_plan_holds_every_cell_once_and_a_table_holds_its_share():
+    for scale in SCALES.values():
+        tasks = lsva.plan(scale)
+        assert len({task.key for task in tasks}) == len(tasks)
+        parts = [lsva.plan(scale, name) for name in (*TABLES, *FIGURES)]
+        assert {t.key for t in tasks} == {t.key for part in parts for t in part}
+    quick = lsva.plan(SCALES["quick"], "I")
+    assert {t.dataset for t in quick} == set(BINARY)
+    assert len(quick) == len(BINARY) * len(TABLES["I"][1]) * 5 * SCALES["quick"].n_seeds
+    assert {t.protocol for t in quick} == {"paper"}
+    controls = lsva.plan(SCALES["standard"], "III")
+    assert {t.dataset for t in controls} == set(MULTICLASS)
+    assert "LLSVA permuted graph" in {t.method for t in controls}
+    assert {t.protocol for t in controls} == {"paper", "nested"}
+
+
+def test_identities_of_tasks_stay_as_they_are():
+    """Records of earlier runs are found again: a change here orphans them."""
+    (task,) = chosen(
+        lsva.plan(SCALES["full"], "I"),
+        dataset="heart",
+        method="LLSVA",
+        protocol="nested",
+        seed=0,
+        fold=0,
+    )
+    assert task.options == {"scale": "full", "folds": 5, "head": "1-nn", "inner_folds": 3}
+    assert task.key == "36edb3735f04f7c229623603"
+
+
+@pytest.mark.parametrize("table", ["V", "i", "figure 3", "1"])
+def test_a_table_that_the_paper_does_not_have_is_refused(table):
+    with pytest.raises(InvalidParameterError, match="choose from 'I', 'II'"):
+        lsva.plan(SCALES["quick"], table)
+
+
+def test_every_printed_number_has_a_place():
+    """Rows and columns of the tables are those of the printed ones."""
+    for number, (rows, columns) in TABLES.items():
+        places = {(row, made.printed) for row in rows for made in columns.values()}
+        assert printed("lsva", number).keys() <= places
+
+
+def fill(store, scale, error, skipped=()):
+    """Write one error for each planned fold of Tables I and III."""
+    for number in ("I", "III"):
+        for task in lsva.plan(scale, number):
+            if task.dataset in skipped:
+                results, status = (
+                    [Result("none", None, reason=f"{task.dataset}: absent")],
+                    "skipped",
+                )
+            else:
+                results, status = [Result("error", error(task), {"head": "1-nn"}, 1)], "done"
+            store.write(task, results, seconds=0.0, status=status)
+
+
+def test_tables_are_made_of_records_and_a_skipped_cell_says_why(store):
+    scale = dataclasses.replace(SCALES["quick"], n_seeds=2, controls=True)
+    gains = dict(zip((*BINARY, *MULTICLASS), np.linspace(0.01, 0.1, 19), strict=True))
+
+    def error(task):
+        gain = gains[task.dataset] if task.method == "LLSVA" else 0.0
+        return 0.3 + 0.01 * task.seed - gain * (task.protocol == "paper")
+
+    fill(store, scale, error, skipped=["australian"])
+    made = {table.number: table for table in lsva.tables(store, scale)}
+    assert list(made) == ["I", "III", "differences"]
+    cell = made["I"].cell("australian", "LLSVA")
+    assert (cell.value, cell.mark, cell.note) == (None, "", "australian: absent")
+    assert cell.printed == printed("lsva", "I")["australian", "LLSVA"].value
+    heart = made["I"].cell("heart", "LLSVA")
+    assert heart.value == pytest.approx(100 * (0.305 - gains["heart"]))
+    assert heart.spread == pytest.approx(np.sqrt(0.5))
+    assert made["I"].cell("heart", "MMDA (nested)").printed is None
+    row = "LLSVA (paper) - MMDA (paper)"
+    kept = np.array([gain for name, gain in gains.items() if name != "australian"])
+    assert made["differences"].cell(row, "mean").value == pytest.approx(-100 * kept.mean())
+    assert made["differences"].cell(row, "better").value == 18
+    assert made["differences"].cell(row, "p (sign test)").value == pytest.approx(2 * 0.5**18)
+    nested = "LLSVA (nested) - MMDA (nested)"
+    assert made["differences"].cell(nested, "equal").value == 18
+    for table in made.values():
+        assert table.protocol
+        assert table.remark
+
+
+def test_a_figure_draws_its_records(store):
+    (task,) = chosen(lsva.plan(SCALES["quick"], "figure 1"), method="LDA")
+    results = [
+        Result("coordinate", 10.0 * row + k, {"row": row, "label": row % 3}, dimension=k + 1)
+        for row in range(6)
+        for k in range(2)
+    ]
+    store.write(task, results, seconds=0.0)
+    (figure,) = lsva.figures(store, SCALES["quick"])
+    (panel,) = figure.panels
+    assert [series.name for series in panel.series] == ["class 1", "class 2", "class 3"]
+    assert panel.series[1].x.tolist() == [10.0, 40.0]
+    assert panel.series[1].y.tolist() == [11.0, 41.0]
+    assert lsva.tables(store, SCALES["quick"]) == []

@@ -1,0 +1,147 @@
+"""What the solvers refuse, what they leave alone and what they need."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+
+from marginfold.errors import SolverError
+from marginfold.linalg.tall import SharedRows
+from marginfold.svm import InteriorPoint, LibSVM, SVMBatch
+from marginfold.svm.certificate import certify
+from marginfold.svm.problem import project, single
+
+SOLVERS = pytest.mark.parametrize(
+    "solver", [InteriorPoint(), LibSVM()], ids=["interior point", "libsvm"]
+)
+U = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+Y = np.array([-1.0, -1.0, 1.0, 1.0])
+
+
+@SOLVERS
+@pytest.mark.parametrize(
+    ("rows", "signs", "costs", "says"),
+    [
+        (U, np.ones(4), 1.0, "both labels"),
+        (U, -np.ones(4), 1.0, "both labels"),
+        (U, Y, [1.0, 1.0, 0.0, 0.0], "both labels"),
+        (U, Y, 0.0, "both labels"),
+        (U, [0, 0, 1, 1], 1.0, r"\+1 or -1"),
+        (U, [-1, -1, 1, np.nan], 1.0, r"\+1 or -1"),
+        (U * np.nan, Y, 1.0, "finite"),
+        (np.where(U == 3, np.inf, U), Y, 1.0, "finite"),
+        (U, Y, [1.0, 1.0, -1.0, 1.0], "not negative"),
+        (U, Y, np.nan, "finite"),
+        (U, Y, np.inf, "finite"),
+        (U, Y[:3], 1.0, "shape"),
+        (U[:, 0], Y, 1.0, "shape"),
+        (U, Y[:, None], 1.0, "shape"),
+        (U, Y, [1.0, 2.0], "cost"),
+        (U, Y, np.ones((4, 4)), "cost"),
+    ],
+)
+def test_refusals(solver, rows, signs, costs, says):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(SolverError, match=f"(?i){says}"):
+            solver.solve(rows, signs, costs)
+
+
+@SOLVERS
+def test_a_solution_is_frozen(solver):
+    solution = solver.solve(U, Y, 1.0)
+    with pytest.raises(FrozenInstanceError):
+        solution.gap = 0.0
+
+
+@SOLVERS
+def test_a_solver_is_frozen_and_names_its_settings(solver):
+    with pytest.raises(FrozenInstanceError):
+        solver.tol = 1.0
+    assert "tol=1e-08" in repr(solver)
+
+
+@SOLVERS
+def test_inputs_are_left_alone(solver):
+    rows, signs, costs = U.copy(), Y.copy(), np.full(4, 2.0)
+    for array in (rows, signs, costs):
+        array.flags.writeable = False
+    solver.solve(rows, signs, costs)
+    assert (rows == U).all()
+
+
+def test_lists_and_whole_numbers_are_welcome():
+    from_lists = InteriorPoint().solve(U.astype(int).tolist(), Y.astype(int).tolist(), 2)
+    assert (from_lists.coef == InteriorPoint().solve(U, Y, 2.0).coef).all()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_layout_does_not_matter(order):
+    solution = InteriorPoint().solve(np.array(U, order=order), Y, 2.0)
+    assert np.allclose(solution.coef, InteriorPoint().solve(U, Y, 2.0).coef)
+
+
+def test_tolerance_is_the_one_that_is_reached():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(400) < 0.5, 1.0, -1.0)
+    rows = rng.standard_normal((400, 6)) + 0.4 * y[:, None]
+    loose, tight = (InteriorPoint(tol=tol).solve(rows, y, 1.0) for tol in (1e-2, 1e-12))
+    assert loose.converged
+    assert tight.converged
+    assert tight.gap <= 1e-12
+    assert loose.n_iter <= tight.n_iter
+    assert tight.objective <= loose.objective
+    assert loose.objective <= tight.objective * (1 + loose.gap)
+
+
+def test_any_guess_becomes_a_valid_certificate():
+    batch = single(U, Y, 1.5)
+    best = InteriorPoint().solve(U, Y, 1.5).objective
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        guess = certify(batch, 0, rng.normal(size=2), rng.normal(size=4), n_iter=0, tol=1e-8)
+        assert guess.dual_objective <= best * (1 + 1e-12)
+        assert guess.objective >= best * (1 - 1e-12)
+        assert (guess.dual >= 0).all()
+        assert (guess.dual <= 1.5).all()
+        assert Y @ guess.dual == pytest.approx(0.0, abs=1e-14)
+
+
+def test_projection_removes_the_deflated_part():
+    N = np.array([[0.6], [0.8]])
+    batch = replace(single(U, Y, 1.0), deflated=N[None])
+    projected = project(batch, 0, np.array([3.0, -1.0]))
+    assert N[:, 0] @ projected == pytest.approx(0.0, abs=1e-15)
+    assert np.allclose(projected, np.array([3.0, -1.0]) - N[:, 0])
+
+
+def test_take_is_a_batch_of_the_chosen_rows():
+    batch = SVMBatch(
+        SharedRows(U), np.stack([Y, -Y]), np.ones((2, 4)), np.ones((2, 2)), np.zeros((2, 2, 0))
+    )
+    rows = np.array([0, 2, 3])
+    part = batch.take([1], rows)
+    assert len(part) == 1
+    assert np.allclose(part.rows.features, U[rows] - U[rows].mean(axis=0))
+    assert (part.signs == -Y[rows]).all()
+
+
+@pytest.mark.parametrize("compiled", ["auto", False])
+def test_memory_is_linear_in_the_rows(compiled):
+    """A table of pairs of rows would need 3.2 GB, and a second one of the rows 1.6 MB."""
+    n, r = 20_000, 10
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    rows = rng.standard_normal((n, r)) + 0.3 * y[:, None]
+    tracemalloc.start()
+    try:
+        solution = InteriorPoint(compiled=compiled).solve(rows, y, 1.0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert solution.converged
+    assert peak < 60e6

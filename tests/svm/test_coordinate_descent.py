@@ -1,0 +1,365 @@
+"""Coordinate descent with Newton steps: against explicit matrices and the interior point method."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.testing import assert_allclose, assert_array_equal
+from svm.random_problems import Problem, random_batch, random_problem
+from svm.test_policy import check_honest, check_within_certificates, problem_of
+
+from marginfold import LSVA, LowRankKernel
+from marginfold.errors import CancelledError
+from marginfold.linalg.tall import SharedRows
+from marginfold.runtime.progress import watch
+from marginfold.svm import Automatic, InteriorPoint, SVMBatch
+from marginfold.svm import coordinate_descent as descent
+from marginfold.svm import policy as automatic
+from marginfold.svm.problem import single
+
+pytest.importorskip("numba")
+compiled = import_module("marginfold.svm.compiled_descent")
+
+TOL = 1e-8
+
+
+def batch_of(n, r, *, n_deflated=0, n_problems=1, cost=1.0, seed=0, apart=0.5):
+    """Problems of the same labels and costs on rows of very unequal columns."""
+    rng = np.random.default_rng([71, seed])
+    y = rng.permutation(np.where(np.arange(n) % 3, 1.0, -1.0))
+    U = rng.standard_normal((n, r)) / np.sqrt(r) + 0.3
+    U[:, 0] += apart * y
+    scale = 10 ** rng.uniform(-0.5, 0.5, (n_problems, r))
+    deflated = np.zeros((n_problems, r, n_deflated))
+    for N in deflated:
+        N[:] = scipy.linalg.qr(rng.standard_normal((r, n_deflated)), mode="economic")[0]
+    c = cost * rng.uniform(0.5, 2.0, n)
+    signs, costs = (np.tile(part, (n_problems, 1)) for part in (y, c))
+    return SVMBatch(SharedRows(U), signs, costs, scale, deflated, compiled=True)
+
+
+def explicit(batch, b=0):
+    """Return the rows of a problem as they are in its metric, without what is deflated."""
+    N = batch.deflated[b]
+    return (batch.rows.features * batch.scale[b]) @ (np.eye(len(N)) - N @ N.T)
+
+
+def check_state(point, batch):
+    """What the sweeps keep up to date must follow from the multipliers."""
+    X, y = explicit(batch), batch.signs[0]
+    assert_allclose(point.direction, X.T @ (y * point.a), atol=1e-11 * (1 + np.abs(point.a).sum()))
+    assert_allclose(point.sizes, (X**2).sum(axis=1), atol=1e-12 * point.sizes.max())
+
+
+@pytest.mark.parametrize("n_deflated", [0, 3])
+@pytest.mark.parametrize("clear", [np.inf, 0.3])
+def test_sweeps_are_those_of_the_explicit_dual_problem(n_deflated, clear):
+    batch = batch_of(60, 8, n_deflated=n_deflated)
+    point = descent._Descent(compiled, batch, 0)
+    X, y, c = explicit(batch), batch.signs[0], batch.costs[0]
+    size = descent.BIAS_SHARE * point.sizes.mean()
+    Q = np.outer(y, y) * (X @ X.T + size)  # the bias is one more feature
+    a = np.zeros(60)
+    for _ in range(5):
+        point.clear = clear
+        before = point.order[: point.active].copy()
+        point.sweep(1)
+        assert_array_equal(np.sort(point.order), np.arange(60))
+        assert set(point.order[: point.active]) <= set(before)
+        left_out = set(before) - set(point.order[: point.active])
+        if clear == np.inf:
+            assert not left_out
+            for i in point.order:
+                a[i] = np.clip(a[i] + (1.0 - Q[i] @ a) / Q[i, i], 0.0, c[i])
+            assert_allclose(point.a, a, atol=1e-10)
+        assert all(point.a[i] in (0.0, c[i]) for i in left_out)
+        check_state(point, batch)
+        assert point.bias[0] == pytest.approx(size * (y @ point.a), abs=1e-10)
+
+
+def test_the_order_of_rows_is_random_and_repeats_itself():
+    orders = []
+    for _ in range(2):
+        seed, order, seen = np.zeros(1, dtype=np.uint64), np.arange(7), []
+        for _ in range(7000):
+            compiled._shuffle(order, 7, seed)
+            seen.append(order.copy())
+        orders.append(np.array(seen))
+    assert_array_equal(*orders)
+    counts = np.array(
+        [[np.count_nonzero(orders[0][:, k] == i) for i in range(7)] for k in range(7)]
+    )
+    assert (np.abs(counts - 1000) < 6 * np.sqrt(1000)).all()
+
+
+@pytest.mark.parametrize("n_deflated", [0, 2])
+@pytest.mark.parametrize("n_sweeps", [1, 2, 5])
+def test_a_newton_step_that_meets_bounds_gains_all_the_same(n_sweeps, n_deflated):
+    batch = batch_of(120, 150, n_deflated=n_deflated, cost=3.0)
+    point = descent._Descent(compiled, batch, 0)
+    point.sweep(n_sweeps)
+    X, y, free = explicit(batch), batch.signs[0], point.is_free
+    multiplier = point.bias[0] - point.bias_size * (y @ point.a)
+
+    def value(a):
+        u = X.T @ (y * a)
+        return a.sum() - 0.5 * u @ u - multiplier * (y @ a) - 0.5 * point.bias_size * (y @ a) ** 2
+
+    before = point.a.copy()
+    free_rows = X[free] * y[free, None]
+    found = point._newton_step(np.flatnonzero(free), free_rows, free_rows @ free_rows.T)
+    assert found == (False, True)
+    assert value(point.a) > value(before)
+    assert_array_equal(point.a[~free], before[~free])
+    assert ((point.a >= 0) & (point.a <= batch.costs[0])).all()
+    assert point.bias[0] == pytest.approx(multiplier + point.bias_size * (y @ point.a), abs=1e-9)
+    check_state(point, batch)
+
+
+def test_newton_steps_leave_rows_at_their_bounds_and_the_others_on_the_margin():
+    batch = batch_of(120, 150, n_deflated=2, cost=3.0)
+    point = descent._Descent(compiled, batch, 0)
+    assert point.settle()
+    for _ in range(5):  # until the sides are in balance too
+        point.sweep(20)
+        point.move_bias()
+    free = point.is_free
+    assert point.newton_steps()
+    check_state(point, batch)
+    assert (point.is_free <= free).all()  # who meets a bound stays there until the next sweep
+    excess = batch.signs[0] * (explicit(batch) @ point.direction + point.bias[0]) - 1.0
+    assert_allclose(excess[point.is_free], 0.0, atol=1e-6)
+    assert batch.signs[0] @ point.a == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_newton_step_within_the_bounds_is_exact():
+    batch = batch_of(200, 30, cost=10.0)
+    solution = InteriorPoint(tol=1e-12).solve_batch(batch)[0]
+    point = descent._Descent(compiled, batch, 0)
+    start = solution.dual.copy()
+    free = (start > 1e-6) & (start < batch.costs[0] - 1e-6)
+    start[free] = (0.98 * start + 0.01 * batch.costs[0])[free]
+    start[~free] = np.where(start > 1.0, batch.costs[0], 0.0)[~free]
+    point.begin_at(start)
+    assert point.newton_steps()
+    assert point.largest_violation() < 1e-5
+    assert_allclose(point.a, solution.dual, atol=1e-5)
+
+
+SHAPES = {
+    "tall": batch_of(900, 110),
+    "tall, deflated": batch_of(900, 110, n_deflated=3),
+    "square": batch_of(150, 140, n_deflated=1, cost=10.0),
+    "wide": batch_of(40, 300, cost=100.0),
+    "apart": batch_of(400, 120, apart=6.0, cost=100.0),
+    "small costs": batch_of(300, 120, cost=1e-3),
+    "large costs": batch_of(300, 120, cost=1e3),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_shape_is_solved_as_by_the_interior_point_method(name):
+    batch = SHAPES[name]
+    expected = InteriorPoint(tol=TOL).solve_batch(batch)[0]
+    found = descent.descend(batch, 0, tol=TOL)
+    if name == "large costs":
+        assert found is None or found.converged
+    if found is not None:
+        assert found.converged
+        check_within_certificates(found, expected)
+        assert np.abs(batch.deflated[0].T @ found.coef).max(initial=0.0) <= 1e-12
+    solution = Automatic(tol=TOL).solve_batch(batch)[0]
+    check_within_certificates(solution, expected)
+    assert found is not None or name == "large costs"
+
+
+def test_an_interior_point_is_not_needed_where_the_descent_settles(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the interior point method was asked")
+
+    monkeypatch.setattr(InteriorPoint, "solve_batch", refuse)
+    for name in ("tall", "tall, deflated", "square", "wide", "apart", "small costs"):
+        assert Automatic(tol=TOL).solve_batch(SHAPES[name])[0].converged
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_problems_end_certified_or_given_up(seed):
+    problem = random_problem(seed + 900, decades=3.0)
+    batch = single(problem.U, problem.y, problem.c).marked(True)
+    with np.errstate(all="ignore"):
+        found = descent.descend(batch, 0, tol=TOL)
+    if found is not None:
+        check_honest(problem, found)
+        if found.converged:
+            expected = InteriorPoint(tol=TOL).solve(problem.U, problem.y, problem.c)
+            check_within_certificates(found, expected)
+
+
+def balanced(batch, dual):
+    """Return multipliers whose heavier side is reduced, as those of a certified solution are."""
+    positive = batch.signs[0] > 0
+    sides = dual[positive].sum(), dual[~positive].sum()
+    return dual * np.where(positive, min(sides) / sides[0], min(sides) / sides[1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_start_anywhere_ends_at_the_same_solution(seed):
+    batch = batch_of(500, 110, n_deflated=2, seed=seed)
+    rng = np.random.default_rng(seed)
+    cold = descent.descend(batch, 0, tol=TOL)
+    scattered = rng.choice(500, (2, 60), replace=False)
+    starts = {
+        "solution": cold.dual,
+        "random": balanced(batch, batch.costs[0] * rng.random(500)),
+        "few": balanced(batch, np.where(np.isin(np.arange(500), scattered), batch.costs[0], 0.0)),
+        "bounds": balanced(batch, batch.costs[0]),
+        "zero": np.zeros(500),
+    }
+    for start in starts.values():
+        given = start.copy()
+        warm = descent.descend(batch, 0, tol=TOL, start=start)
+        assert_array_equal(start, given)
+        assert warm.converged
+        assert_allclose(warm.coef, cold.coef, atol=1e-9)
+    assert descent.descend(batch, 0, tol=TOL, start=cold.dual).n_iter < cold.n_iter
+
+
+def test_problems_alike_begin_where_the_last_one_ended(monkeypatch):
+    batch = batch_of(500, 110, n_problems=4)
+    other = replace(batch, signs=batch.signs * np.array([1, 1, -1, -1])[:, None])
+    starts = []
+    original = descent.descend
+
+    def watched(batch, b, *, tol, start=None):
+        starts.append(start is not None)
+        return original(batch, b, tol=tol, start=start)
+
+    monkeypatch.setattr(automatic, "descend", watched)
+    found = Automatic(tol=TOL).solve_batch(other)
+    assert starts == [False, True, False, True]
+    assert len(found) == 4
+    for solution, expected in zip(found, InteriorPoint(tol=TOL).solve_batch(other), strict=True):
+        assert solution.converged
+        check_within_certificates(solution, expected)
+
+
+def test_sides_of_unequal_cost_all_within_the_margin():
+    """Nothing is free at first: the bias alone must bring the sides into balance."""
+    problem = problem_of(90, 120, cost=1e-4)
+    unequal = replace(problem, c=np.where(problem.y > 0, 3e-4, 1e-4))
+    batch = single(unequal.U, unequal.y, unequal.c).marked(True)
+    found = descent.descend(batch, 0, tol=TOL)
+    assert found is not None
+    assert found.converged
+    check_honest(unequal, found)
+
+
+@pytest.mark.parametrize("U", [np.zeros((40, 120)), np.full((40, 120), 1e200)])
+def test_rows_without_length_or_beyond_numbers_are_left_to_others(U):
+    y = np.where(np.arange(40) % 2, 1.0, -1.0)
+    U = U * np.where(np.arange(40) % 4 < 2, 1.0, -1.0)[:, None]
+    with np.errstate(all="ignore"):
+        assert descent.descend(single(U, y, 1.0).marked(True), 0, tol=TOL) is None
+
+
+def test_what_takes_too_many_sweeps_is_given_up(monkeypatch):
+    """Within the limit of visits, which is one of rows and not of sweeps."""
+    batch = batch_of(2000, 105, cost=1e6, apart=0.1)
+    seen = []
+    original = descent._Descent.sweep
+
+    def watched(self, count):
+        original(self, count)
+        seen.append(self.n_visits)
+
+    monkeypatch.setattr(descent._Descent, "sweep", watched)
+    assert descent.descend(batch, 0, tol=TOL) is None
+    assert seen[-1] <= descent.SWEEPS_PER_DIMENSION * 105 * 2105 + 2000
+    assert Automatic(tol=TOL).solve_batch(batch)[0].converged
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_row_twice_is_a_row_of_twice_the_cost(seed):
+    batch = batch_of(300, 110, seed=seed)
+    twice = np.append(np.arange(300), np.arange(40))
+    rows = batch.rows.features + batch.rows.centre
+    doubled = SVMBatch(
+        SharedRows(rows[twice]),
+        batch.signs[:, twice],
+        batch.costs[:, twice],
+        batch.scale,
+        batch.deflated,
+        compiled=True,
+    )
+    costs = batch.costs.copy()
+    costs[:, :40] *= 2.0
+    first = descent.descend(replace(batch, costs=costs), 0, tol=TOL)
+    second = descent.descend(doubled, 0, tol=TOL)
+    assert first.converged
+    assert second is None or second.converged
+    solution = second or Automatic(tol=TOL).solve_batch(doubled)[0]
+    assert_allclose(solution.coef, first.coef, atol=1e-7)
+    assert solution.objective == pytest.approx(first.objective, rel=1e-10)
+
+
+def test_deflated_and_idle_rows_in_one_batch_are_those_of_single_problems():
+    batch = random_batch(n_problems=4, n_deflated=2, seed=3)
+    batch = batch.marked(True)
+    for b in range(4):
+        with np.errstate(all="ignore"):
+            found = descent.descend(batch, b, tol=TOL)
+            alone = descent.descend(batch.take([b]), 0, tol=TOL)
+        assert (found is None) == (alone is None)
+        if found is not None:
+            assert_array_equal(found.coef, alone.coef)
+            X = explicit(batch, b)
+            shift = replace(
+                found, intercept=found.intercept + batch.rows.centre @ _raw(batch, found, b)
+            )
+            check_honest(Problem("", X, batch.signs[b], batch.costs[b]), shift)
+
+
+def _raw(batch, solution, b):
+    return batch.scale[b] * solution.coef
+
+
+def test_long_work_reports_its_sweeps_and_can_be_cancelled(monkeypatch):
+    monkeypatch.setattr(descent, "LONG_WORK", 10)
+    stages = []
+
+    def cancel(progress):
+        stages.append((progress.stage, progress.done))
+        if len(stages) == 3:
+            progress.cancel()
+
+    with pytest.raises(CancelledError), watch(cancel):
+        descent.descend(SHAPES["tall"], 0, tol=TOL)
+    assert stages == [("sweeps", 0), ("sweeps", 1), ("sweeps", 2)]
+
+
+def test_libsvm_is_the_last_resort(monkeypatch):
+    problem = problem_of(150, 120, apart=0.5)
+    poor = InteriorPoint(max_iter=1)
+    assert not poor.solve(problem.U, problem.y, problem.c).converged
+    monkeypatch.setattr(automatic, "_interior_point", lambda *_: poor)
+    monkeypatch.setattr(automatic, "descend", lambda *_, **__: None)
+    solution = Automatic(tol=TOL).solve(problem.U, problem.y, problem.c)
+    check_honest(problem, solution)
+    assert solution.converged
+
+
+@pytest.mark.parametrize("cost", [0.1, 10.0])
+def test_company_does_not_change_a_bit(cost):
+    """Later components magnify every difference: only equal bits give equal searches."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((300, 6))
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 0, "a", "b")
+    weights, kernel = np.logspace(-2, 2, 5), LowRankKernel("rbf", rank=110)
+    model = LSVA(n_components=3, C=cost, kernel=kernel)
+    for weight, fitted in zip(weights, model.fit_path(X, y, weights), strict=True):
+        alone = LSVA(n_components=3, C=cost, kernel=kernel, graph_weight=weight).fit(X, y)
+        assert_array_equal(fitted.directions_, alone.directions_)

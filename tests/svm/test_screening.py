@@ -1,0 +1,296 @@
+"""Sifting against all rows at once; its certificate by plain formulas in extended precision."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from svm.block_problems import (
+    Case,
+    deflated,
+    duplicated,
+    halved,
+    in_a_metric,
+    in_order,
+    make_case,
+    random_case,
+    separable,
+    weighted,
+    with_idle_rows,
+)
+
+from marginfold.linalg.blocks import LocalBlocks
+from marginfold.svm import InteriorPoint
+from marginfold.svm import screening as sifting
+from marginfold.svm.screening import dual_of, sift
+
+TOL = 1e-8
+HONEST = 1e-9
+"""Largest amount by which a true gap may exceed the one that is reported."""
+
+FEASIBLE = 1e-12
+"""Largest ``|y'a| / sum(a)`` of multipliers that were put together from a reduced problem."""
+
+CLOSE = 1e-7
+"""Largest difference of weights and bias, in units of the largest weight or 1."""
+
+SOLVE_ZONE = InteriorPoint(tol=TOL)._solve_zone
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    """Let samples be drawn and sifted on a few hundred rows as on millions."""
+    monkeypatch.setattr(sifting, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(sifting, "SMALL_CLASS", 20)
+    monkeypatch.setattr(sifting, "LOCAL_BLOCK", 64)
+
+
+def run(case: Case, n_rows: int = 97, **options):
+    """Sift with warnings as errors; return the solution and the multipliers of all rows."""
+    blocks = case.blocks(n_rows)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("error")
+        solution, sets = sift(blocks, [case.problem], SOLVE_ZONE, tol=TOL, **options)[0]
+    dual = np.zeros(len(case.Z)) if sets is None else dual_of(blocks, case.problem, sets)
+    return solution, dual
+
+
+def check_honest(case: Case, solution, dual) -> None:
+    """A gap may be reported larger than it is, never smaller; a dual point is feasible."""
+    truth = case.judge(solution, dual)
+    allowed = HONEST + truth.rounding
+    assert truth.balance <= FEASIBLE
+    assert truth.gap >= -allowed
+    assert truth.gap - allowed <= solution.gap * (1 + 1e-3)
+    assert solution.objective == pytest.approx(truth.objective, rel=allowed + truth.caution)
+    assert solution.converged == (solution.gap <= TOL)
+
+
+def check_same(case: Case, solution) -> None:
+    expected = case.reference()
+    assert expected.converged
+    assert solution.converged
+    size = max(1.0, float(np.abs(expected.coef).max()))
+    assert solution.objective == pytest.approx(expected.objective, rel=1e-9)
+    assert_allclose(solution.coef, expected.coef, atol=CLOSE * size)
+    assert solution.intercept == pytest.approx(expected.intercept, abs=CLOSE * size)
+
+
+def check_within_certificates(first, second) -> None:
+    """Both weights are near the optimum: ``1/2 |s - s*|^2 <= P(s) - P* <= gap P``."""
+    radius = sum(np.sqrt(2.0 * (s.gap + 1e-12) * s.objective) for s in (first, second))
+    assert np.linalg.norm(first.coef - second.coef) <= radius
+
+
+PLAIN = make_case(1500, 5, seed=1)
+CASES = {
+    "overlapping": PLAIN,
+    "one column": make_case(1000, 1, seed=2),
+    "separable": separable(PLAIN),
+    "separable without a gap": separable(PLAIN, gap=0.0),
+    "separable, large costs": separable(make_case(1500, 5, seed=3, cost=1e4)),
+    "weak signal": make_case(1500, 5, seed=4, signal=0.02),
+    "no signal": make_case(1500, 5, seed=5, signal=0.0, cost=10.0),
+    "tiny costs": make_case(1500, 5, seed=6, cost=1e-5),
+    "a bias with an interval": halved(make_case(1500, 5, seed=13, cost=1e-5)),
+    "a bias with an interval and two scales": halved(
+        replace(make_case(1500, 2, seed=14, cost=1e-3), weights=np.repeat([1.0, 2.0], 750))
+    ),
+    "huge costs": make_case(1500, 5, seed=7, cost=1e5),
+    "one to 200": make_case(4000, 5, seed=8, share=0.005),
+    "one to 200, apart": make_case(4000, 5, seed=9, share=0.005, signal=2.0),
+    "weights over 3 decades": weighted(PLAIN, 3.0),
+    "weights over 8 decades": weighted(PLAIN, 8.0),
+    "rows without weight or class": with_idle_rows(PLAIN),
+    "one to 200, with idle rows": with_idle_rows(make_case(6000, 5, seed=8, share=0.005)),
+    "duplicates": duplicated(PLAIN),
+    "weighted duplicates": weighted(duplicated(PLAIN), 2.0),
+    "deflated": deflated(PLAIN, 2),
+    "all but one direction deflated": deflated(PLAIN, 4),
+    "rotated and scaled": in_a_metric(PLAIN),
+    "far from the origin": make_case(1500, 5, seed=10, offset=1e4),
+    "in the order of the classes": in_order(PLAIN),
+    "thirty columns": make_case(2500, 30, seed=11),
+    "everything": in_order(
+        deflated(in_a_metric(with_idle_rows(weighted(make_case(2000, 6, 12, offset=50), 2.0))), 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sifting_from_a_sample_gives_the_solution_of_all_rows(name, small_samples):
+    solution, dual = run(CASES[name])
+    check_honest(CASES[name], solution, dual)
+    check_same(CASES[name], solution)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sifting_from_the_neighborhood_of_the_solution(name):
+    """As in a chain: the plane is slightly off, and the zone holds few rows."""
+    case = CASES[name]
+    expected = case.reference()
+    plane = case.problem.plane(1.02 * expected.coef, expected.intercept + 0.01)
+    solution, dual = run(case, starts=[(plane, 0.2)])
+    check_honest(case, solution, dual)
+    check_same(case, solution)
+
+
+def test_sixty_thousand_rows_as_they_come():
+    """No constant is changed here."""
+    case = with_idle_rows(weighted(make_case(60_000, 8, seed=20, share=0.1), 1.0), unlabelled=0.1)
+    solution, dual = run(case, n_rows=7001)
+    check_honest(case, solution, dual)
+    check_same(case, solution)
+
+
+@pytest.mark.parametrize("name", ["overlapping", "separable", "everything"])
+@pytest.mark.parametrize("n_rows", [1, 64, 1499, 10_000])
+def test_the_cut_into_blocks_does_not_matter(name, n_rows, small_samples):
+    case = CASES[name]
+    whole, _ = run(case, n_rows=len(case.Z))
+    solution, dual = run(case, n_rows=n_rows)
+    check_honest(case, solution, dual)
+    assert_allclose(solution.coef, whole.coef, atol=1e-9 * max(1.0, np.abs(whole.coef).max()))
+    assert solution.intercept == pytest.approx(whole.intercept, rel=1e-9, abs=1e-9)
+    assert solution.objective == pytest.approx(whole.objective, rel=1e-11)
+
+
+def test_empty_blocks_do_not_matter(small_samples):
+    case = PLAIN
+    cuts = [0, 0, 700, 700, 701, 1500, 1500]
+    blocks = LocalBlocks(
+        [
+            replace(case.blocks(1500).blocks[0], start=i, **_part(case, i, j))
+            for i, j in pairwise(cuts)
+        ]
+    )
+    solution, sets = sift(blocks, [case.problem], SOLVE_ZONE, tol=TOL)[0]
+    check_honest(case, solution, dual_of(blocks, case.problem, sets))
+    check_same(case, solution)
+
+
+def _part(case, i, j):
+    return {"Z": case.Z[i:j], "codes": case.codes[i:j], "weights": case.weights[i:j]}
+
+
+def test_several_problems_on_the_same_rows_are_those_one_by_one(small_samples):
+    case = with_idle_rows(weighted(PLAIN, 1.0))
+    variants = [
+        case,
+        replace(case, problem=replace(case.problem, costs=np.array([3.0, 0.1, 0.0]))),
+        replace(case, problem=replace(case.problem, signs=-case.problem.signs)),
+        in_a_metric(case),
+        deflated(case, 3),
+    ]
+    found = sift(case.blocks(200), [v.problem for v in variants], SOLVE_ZONE, tol=TOL)
+    for variant, (solution, sets) in zip(variants, found, strict=True):
+        check_honest(variant, solution, dual_of(case.blocks(200), variant.problem, sets))
+        check_same(variant, solution)
+
+
+def test_one_class_against_the_rest_and_a_class_left_out(small_samples):
+    """Three classes; the problems are 0 against the others, and 1 against 2."""
+    rng = np.random.default_rng(30)
+    codes = rng.integers(0, 3, 1800)
+    Z = rng.standard_normal((1800, 4)) + np.eye(4)[codes]
+    plain = replace(PLAIN.problem, scale=np.ones(4), deflated=np.zeros((4, 0)), centre=np.zeros(4))
+    for signs, costs in (([1, -1, -1, 0], [2, 1, 1, 0]), ([1, 1, -1, 0], [0, 1, 1, 0])):
+        problem = replace(plain, signs=np.array(signs, float), costs=np.array(costs, float))
+        case = Case(Z, codes, np.ones(1800), problem)
+        solution, dual = run(case)
+        check_honest(case, solution, dual)
+        check_same(case, solution)
+
+
+WRONG = {
+    "nothing": lambda rng, r: np.zeros(r + 1),
+    "random": lambda rng, r: rng.standard_normal(r + 1),
+    "large and random": lambda rng, r: 1e3 * rng.standard_normal(r + 1),
+    "huge and right": lambda rng, r: np.append(1e6 * np.eye(r)[0], 0.0),
+    "huge and reversed": lambda rng, r: np.append(-1e6 * np.eye(r)[0], 0.0),
+    "all on one side": lambda rng, r: np.append(np.zeros(r), 1e3),
+    "all on the margin of one side": lambda rng, r: np.append(np.zeros(r), 1.0),
+}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-300, 0.01, 1.0, 1e6])
+@pytest.mark.parametrize("start", WRONG)
+@pytest.mark.parametrize("name", ["separable", "deflated", "rotated and scaled"])
+def test_a_wrong_start_gives_no_false_certificate(name, start, delta):
+    case = CASES[name]
+    plane = WRONG[start](np.random.default_rng(31), case.Z.shape[1])
+    solution, dual = run(case, n_rows=1500, starts=[(plane, delta)])
+    assert np.isfinite(solution.coef).all()
+    if solution.converged or np.isfinite(solution.objective):
+        check_honest(case, solution, dual)
+    if solution.converged:
+        check_same(case, solution)
+
+
+@pytest.mark.parametrize("start", WRONG)
+def test_a_wrong_start_with_a_sensible_zone_ends_certified(start):
+    case = CASES["overlapping"]
+    plane = WRONG[start](np.random.default_rng(32), case.Z.shape[1])
+    solution, _ = run(case, starts=[(plane, 0.5)])
+    check_same(case, solution)
+
+
+def test_a_zone_that_grows_too_large_is_given_up():
+    solution, dual = run(PLAIN, starts=[(np.zeros(6), 2.0)], largest=1499)
+    assert not solution.converged
+    assert solution.gap == np.inf
+    assert not dual.any()
+
+
+def test_a_row_at_the_edge_of_the_zone_is_on_one_side_of_it_only():
+    """The width is the distance of a row, to the last bit: screen and dual must agree on it."""
+    case = duplicated(PLAIN)
+    expected = case.reference()
+    plane = case.problem.plane(expected.coef, expected.intercept)
+    y = case.problem.signs[case.codes]
+    t = y * (case.Z @ plane[:-1] + plane[-1]) - 1.0
+    for distance in np.unique(np.abs(t[t < -0.1]))[:15]:
+        for delta in (distance, np.nextafter(distance, 0.0), np.nextafter(distance, np.inf)):
+            solution, dual = run(case, n_rows=113, starts=[(plane, delta)])
+            check_honest(case, solution, dual)
+
+
+def test_a_class_that_the_sample_misses(small_samples, monkeypatch):
+    """Every 233rd row: a Fibonacci number, so that the numbers' places crowd in one corner."""
+    monkeypatch.setattr(sifting, "SMALL_CLASS", 1)
+    codes = np.zeros(233 * 60, dtype=np.intp)
+    codes[7::233] = 1
+    Z = np.random.default_rng(41).standard_normal((len(codes), 5)) + 2.5 * codes[:, None]
+    problem = replace(PLAIN.problem, costs=np.array([1.0, 50.0, 0.0]))
+    case = Case(Z, codes, np.ones(len(codes)), problem)
+    parts = case.blocks(1000).map(sifting.sample, np.array([0.1, 0.1, 0.0]))
+    assert not any(sampled.any() for _, sampled, _ in parts)
+    solution, dual = run(case, n_rows=1000)
+    check_honest(case, solution, dual)
+    check_same(case, solution)
+
+
+def test_the_rows_are_not_written_to(small_samples):
+    case = in_a_metric(with_idle_rows(PLAIN))
+    for array in (case.Z, case.codes, case.weights, case.problem.scale, case.problem.rotation):
+        array.setflags(write=False)
+    solution, _ = run(case)
+    check_same(case, solution)
+
+
+@pytest.mark.torture
+def test_a_thousand_problems_are_honest_and_nearly_all_certified(small_samples):
+    n_problems, certified = 1000, 0
+    for seed in range(n_problems):
+        case = random_case(seed)
+        solution, dual = run(case, n_rows=1 + seed % 300)
+        if np.isfinite(solution.objective):
+            check_honest(case, solution, dual)
+        if solution.converged:
+            check_within_certificates(solution, case.reference())
+        certified += solution.converged
+    assert certified >= 0.98 * n_problems

@@ -1,0 +1,85 @@
+"""What sifting rests on: the reduced problem is a relaxation, and the passes keep their word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from svm.block_problems import Case, make_case, weighted, with_idle_rows
+
+from marginfold.linalg.tall import SharedRows
+from marginfold.svm import InteriorPoint, SVMBatch
+from marginfold.svm import screening as sifting
+from marginfold.svm.sifting_passes import Question, Zone, screen
+
+
+def zone_of(case: Case, plane, delta, extra):
+    """Return the zone of a plane, joined over several blocks."""
+    p = case.problem
+    question = Question(plane, delta, p.signs, p.costs, extra)
+    return Zone.joined([screen(block, [question])[0] for block in case.blocks(100).blocks])
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    delta=st.floats(0.0, 3.0),
+    size=st.floats(0.0, 3.0),
+    n_extra=st.integers(0, 30),
+)
+def test_the_reduced_problem_is_a_relaxation_for_any_sets(seed, delta, size, n_extra):
+    """Its optimum never exceeds that of all rows: the bound that sifting rests on."""
+    case = make_case(300, 3, seed, signal=0.5, cost=10 ** (seed % 5 - 2.0))
+    rng = np.random.default_rng(seed)
+    plane = size * rng.standard_normal(4)
+    extra = np.sort(rng.choice(300, n_extra, replace=False))
+    zone = zone_of(case, plane, delta, extra)
+    inside = zone.mass > 0
+    means = zone.sums[inside] / zone.mass[inside, None]
+    y = np.append(case.problem.signs[zone.codes], np.array([1.0, -1.0])[inside])
+    if len(set(y.tolist())) < 2:
+        return
+    c = np.append(zone.weights * case.problem.costs[zone.codes], zone.mass[inside])
+    X = case.problem.features(np.concatenate([zone.Z, means]))
+    r = X.shape[1]
+    batch = SVMBatch(SharedRows(X), y[None], c[None], np.ones((1, r)), np.zeros((1, r, 0)))
+    reduced, full = InteriorPoint().solve_batch(batch)[0], case.reference()
+    assert reduced.converged
+    assert reduced.dual_objective <= full.objective * (1 + 1e-12)
+    # at the full solution too, the reduced objective is nowhere above the true one
+    hinge = np.maximum(0.0, 1.0 - y * (X @ full.coef + full.intercept))
+    assert 0.5 * full.coef @ full.coef + c @ hinge <= full.objective * (1 + 1e-12)
+
+
+@given(seed=st.integers(0, 10_000), delta=st.floats(0.0, 2.0))
+def test_screening_parts_the_rows_by_the_definition(seed, delta):
+    case = with_idle_rows(weighted(make_case(200, 3, seed), 2.0))
+    plane = np.random.default_rng(seed).standard_normal(4)
+    extra = np.flatnonzero(case.taken)[[3, 7]]
+    zone = zone_of(case, plane, delta, extra)
+    y, c = case.problem.signs[case.codes], case.costs
+    t = y * (case.Z @ plane[:-1] + plane[-1]) - 1.0
+    near = (np.abs(t) <= delta) & (c > 0)
+    near[extra] = True
+    assert_array_equal(zone.numbers, np.flatnonzero(near))
+    assert_array_equal(zone.Z, case.Z[near])
+    for side, label in enumerate((1.0, -1.0)):
+        deep = (t < -delta) & ~near & (y == label)
+        assert zone.mass[side] == pytest.approx(c[deep].sum())
+        assert_allclose(zone.sums[side], c[deep] @ case.Z[deep], atol=1e-10 * c.sum())
+
+
+def test_a_sample_keeps_the_weight_of_every_class():
+    case = with_idle_rows(make_case(50_000, 2, seed=40, share=0.002))
+    counts = np.array([np.count_nonzero(case.taken & (case.codes == k)) for k in (0, 1)])
+    rates = np.append(np.maximum(0.1, np.minimum(1.0, 50 / counts)), 0.0)
+    blocks = case.blocks(999)
+    assert_array_equal(np.sum(blocks.map(sifting.count, 2), axis=0), counts)
+    _, codes, weights = (
+        np.concatenate(column) for column in zip(*blocks.map(sifting.sample, rates), strict=True)
+    )
+    for k in (0, 1):
+        assert weights[codes == k].sum() == pytest.approx(counts[k], rel=0.05)
+    assert (codes >= 0).all()
+    assert np.count_nonzero(codes == 1) >= 40
