@@ -329,7 +329,7 @@ FULL_DISK = """
 import resource, sys
 from sklearn.datasets import load_iris
 from marginfold import MMDA
-from marginfold.data import save_model
+from marginfold.data.models import save_model
 model = MMDA(kernel="rbf").fit(*load_iris(return_X_y=True))
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 for path in sys.argv[1:]:

@@ -252,7 +252,7 @@ class MarginMap(
             )
 
     def _classifier(self, X: Any, weights: Array) -> Any:
-        chosen = self.planned_classifier(np.count_nonzero(weights))
+        chosen = self.planned_classifier(int(np.count_nonzero(weights)))
         if self.classifier is None and isinstance(chosen.kernel, Nystroem):
             X = check_array(X, accept_sparse="csr", dtype=np.float64)
             chosen.kernel.set_params(gamma=resolve_gamma("scale", "rbf", X, weights))
