@@ -21,6 +21,7 @@ from marginfold.linalg.tall import Array
 from marginfold.model_selection.fold_rows import FoldRows, SearchRows, take
 from marginfold.model_selection.known_neighbors import finds_nested, known_neighbors
 from marginfold.validation.parameters import shown
+from marginfold.validation.rows import read_new_rows
 
 Scores = dict[str, Array]
 """By metric, the scores of all members (rows) with all numbers of components (columns)."""
@@ -199,7 +200,7 @@ def _all_images(members: Sequence[Any], part: FoldRows) -> list[tuple[Array, Arr
         splits = np.cumsum([member.n_components_ for member in shared])[:-1]
         directions = np.hstack([member._scaled_directions() for member in shared])
         train, test = (
-            shared[0].feature_map_.project(shared[0]._read(X), directions)
+            shared[0].feature_map_.project(read_new_rows(shared[0], X), directions)
             for X in (part.X, part.X_test)
         )
         pairs += list(
