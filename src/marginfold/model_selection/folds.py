@@ -29,6 +29,7 @@ from marginfold.linalg.tall import Array
 from marginfold.model_selection.nested_knn import finds_nested, nested_knn
 from marginfold.validation.labels import is_unlabelled
 from marginfold.validation.parameters import shown
+from marginfold.validation.rows import read_new_rows
 from marginfold.validation.weights import check_weights
 
 Scores = dict[str, Array]
@@ -313,7 +314,7 @@ def _all_images(members: Sequence[Any], part: FoldRows) -> list[tuple[Array, Arr
         splits = np.cumsum([member.n_components_ for member in shared])[:-1]
         directions = np.hstack([member._scaled_directions() for member in shared])
         train, test = (
-            shared[0].feature_map_.project(shared[0]._read(X), directions)
+            shared[0].feature_map_.project(read_new_rows(shared[0], X), directions)
             for X in (part.X, part.X_test)
         )
         pairs += list(

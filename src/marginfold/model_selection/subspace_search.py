@@ -46,9 +46,9 @@ from marginfold.model_selection.results import (
 )
 from marginfold.planner.memory_check import check_memory
 from marginfold.runtime.progress import report
-from marginfold.validation.dask_input import refuse_lazy
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Flag, check_parameters, shown
+from marginfold.validation.row_types import refuse_lazy
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
