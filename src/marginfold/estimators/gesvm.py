@@ -7,10 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
-from marginfold.estimators.distribution import distributed
 from marginfold.estimators.inputs import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.estimators.paths import Note, finish
 from marginfold.feature_maps import is_linear, is_pairwise
@@ -21,9 +19,9 @@ from marginfold.graphs import resolve_graph
 from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.runtime.progress import report
 from marginfold.svm import BlockBatch, SVMBatch, SVMSolution
-from marginfold.validation.dask_input import is_lazy
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Constraint, Flag, Number, check_parameters
+from marginfold.validation.rows import read_new_rows, row_by_row
 
 CONSTRAINTS: dict[str, Constraint] = {
     "C": Number(0.0, inclusive=False),
@@ -214,20 +212,16 @@ class GESVC(ClassifierMixin, BaseEstimator):
             what += "is hardly ever predicted"
         return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
+    @row_by_row
     def decision_function(self, X: Any) -> Any:
         """Return margins: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        check_is_fitted(self)
-        if is_lazy(X):
-            return distributed().apply(self, "decision_function", X, self.classes_)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = read_new_rows(self, X)
         scores = self.feature_map_.project(X, self.directions_) + self.intercepts_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @row_by_row
     def predict(self, X: Any) -> Any:
         """Return the class with the largest margin."""
-        check_is_fitted(self)
-        if is_lazy(X):
-            return distributed().apply(self, "predict", X)
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])

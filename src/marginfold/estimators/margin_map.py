@@ -39,7 +39,6 @@ from marginfold.feature_maps import ExactKernel
 from marginfold.feature_maps.kernel_values import resolve_gamma
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array
-from marginfold.validation.dask_input import refuse_lazy
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.labels import UNLABELLED
 from marginfold.validation.parameters import (
@@ -51,6 +50,7 @@ from marginfold.validation.parameters import (
     check_parameters,
     shown,
 )
+from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.weights import check_weights
 
 EXACT_ROWS = 2000

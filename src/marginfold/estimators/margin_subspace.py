@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import (
     CancelledWarning,
@@ -15,7 +14,6 @@ from marginfold.errors import (
     NoDirectionError,
     UncertifiedWarning,
 )
-from marginfold.estimators.distribution import distributed
 from marginfold.estimators.inputs import Prepared, prepare, resolve_solver, uncertified_note
 from marginfold.estimators.paths import Note, finish
 from marginfold.estimators.projection import Projection
@@ -24,9 +22,9 @@ from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_direct
 from marginfold.geometry.metric import Penalty
 from marginfold.geometry.one_vs_rest import SCHEDULES, task_name
 from marginfold.linalg.tall import Array, one_blas_thread
-from marginfold.validation.dask_input import is_lazy
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Choice, Constraint, Count, Number, check_parameters
+from marginfold.validation.rows import read_new_rows, row_by_row
 
 
 class MarginSubspace(Projection, ABC):
@@ -173,12 +171,10 @@ class MarginSubspace(Projection, ABC):
             f"attainable).{advice}"
         )
 
+    @row_by_row
     def decision_function(self, X: Any) -> Any:
         """Return the decision value of each component's own task, (n_samples, n_components_)."""
-        if is_lazy(X):
-            check_is_fitted(self)
-            return distributed().apply(self, "decision_function", X, self.get_feature_names_out())
-        X = self._read(X)
+        X = read_new_rows(self, X)
         projected = self.feature_map_.project(X, self.directions_)
         return np.asarray(projected * self.norms_ + self.intercepts_)
 
