@@ -1,13 +1,19 @@
-"""One margin per class and row, from any classifier that has decision values or probabilities."""
+"""Decision values per class: those of the package's classifiers, and those of any other one."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.estimators.distribution import distributed
+from marginfold.feature_maps import is_pairwise
 from marginfold.linalg.tall import Array
+from marginfold.validation.dask_input import is_lazy
 from marginfold.validation.parameters import shown
 
 SMALLEST_PROBABILITY = 1e-12
@@ -16,6 +22,72 @@ SMALLEST_PROBABILITY = 1e-12
 AGREEMENT = 0.8
 """Share of rows, mean over the predicted classes, on which the largest of three decision values
 must be that of the predicted class; values of pairs of classes agree on about a third."""
+
+
+class OneVsRestClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """A classifier with a decision value for each class (one value for two classes).
+
+    Subclasses say what the values of validated rows are; `classes_from` alone says which class
+    follows from them.
+    """
+
+    kernel: Any
+    classes_: Array
+    feature_map_: Any
+
+    @abstractmethod
+    def _decision_values(self, X: Any) -> Array:
+        """Return the values of validated rows, (n_samples,) for two classes, else one a class."""
+
+    def decision_function(self, X: Any) -> Any:
+        """Return decision values: the class with the largest one is predicted.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one value, positive for ``classes_[1]``; for more, one for each class.
+        """
+        check_is_fitted(self)
+        if is_lazy(X):
+            return distributed().apply(self, "decision_function", X, self.classes_)
+        return self._decision_values(self._read(X))
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        if is_lazy(X):
+            return distributed().apply(self, "predict", X)
+        return classes_from(self.decision_function(X), self.classes_)
+
+    def _read(self, X: Any) -> Any:
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        return tags
+
+
+def classes_from(values: Array, classes: Array) -> Array:
+    """Return the class of the largest decision value, of the sign if there are two classes."""
+    codes = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+    return np.asarray(classes[codes])
 
 
 def check_has_margins(classifier: Any) -> None:
