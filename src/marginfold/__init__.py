@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from marginfold._version import __version__
+from marginfold.validation.row_types import register_row_types
 
 if TYPE_CHECKING:
     from marginfold.data.models import load_model, save_model
@@ -121,6 +122,7 @@ _HOME = {
 """The module of each public name: it is imported when the name is first used, so that the command
 line answers without waiting for scikit-learn."""
 
+register_row_types(["dask", "dask_expr"], "marginfold.on_dask")
 
 _MODULES = (
     *("data", "errors", "estimators", "executors", "feature_maps", "graphs", "model_selection"),

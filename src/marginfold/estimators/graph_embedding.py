@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
-from marginfold.estimators.distribution import check_lazy_graphs
 from marginfold.estimators.embedded_rows import Coordinates, GraphForm
-from marginfold.estimators.inputs import coordinates, read_labelled, read_rows
+from marginfold.estimators.inputs import coordinates
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
 from marginfold.geometry.moments import score_signs
 from marginfold.graphs import SHORTHANDS, resolve_graph
 from marginfold.graphs.classes import BetweenClassGraph
 from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.planner.memory_check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import (
     Choice,
@@ -25,6 +25,7 @@ from marginfold.validation.parameters import (
     Number,
     check_parameters,
 )
+from marginfold.validation.rows import read_labelled, read_rows
 
 DEGREES = "degrees"
 """The penalty that is the degree-weighted scatter of the intrinsic graph."""
@@ -185,12 +186,13 @@ class GraphEmbedding(Projection):
         self._check_reconstruct()
         with atomic_fit(self):
             recipe, codes = self._recipe(), None
-            check_lazy_graphs(X, *(resolve_graph(graph) for graph in recipe.graphs))
+            check_memory(self, X)
+            rules = [resolve_graph(graph) for graph in recipe.graphs]
             if recipe.uses_labels:
-                read = read_labelled(self, X, y, sample_weight, self.unlabeled)
+                read = read_labelled(self, X, y, sample_weight, self.unlabeled, rules)
                 X, weights, codes, self.classes_ = read.X, read.weights, read.codes, read.classes
             else:
-                X, weights = read_rows(self, X, sample_weight)
+                X, weights = read_rows(self, X, sample_weight, rules)
             c = coordinates(self.kernel, X, weights, codes)
             with one_blas_thread(len(c.total)):
                 self._store(c, self._embed(recipe, c))

@@ -35,7 +35,6 @@ from marginfold.feature_maps import ExactKernel
 from marginfold.feature_maps.kernel_values import resolve_gamma
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array, dense
-from marginfold.validation.dask_input import refuse_lazy
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.labels import UNLABELLED
 from marginfold.validation.parameters import (
@@ -47,6 +46,7 @@ from marginfold.validation.parameters import (
     check_parameters,
     shown,
 )
+from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.weights import check_weights
 
 EXACT_ROWS = 2000

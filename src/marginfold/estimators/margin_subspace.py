@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import (
     CancelledWarning,
@@ -14,7 +13,6 @@ from marginfold.errors import (
     NoDirectionError,
     UncertifiedWarning,
 )
-from marginfold.estimators.distribution import distributed
 from marginfold.estimators.inputs import Prepared, uncertified_note
 from marginfold.estimators.paths import MarginEstimator, Note
 from marginfold.estimators.projection import Projection
@@ -23,8 +21,8 @@ from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_direct
 from marginfold.geometry.one_vs_rest import SCHEDULES, task_name
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
-from marginfold.validation.dask_input import is_lazy
 from marginfold.validation.parameters import Choice, Constraint, Count, Number
+from marginfold.validation.rows import read_new_rows, row_by_row
 
 
 class MarginSubspace(MarginEstimator[Subspace], Projection):
@@ -132,12 +130,10 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             f"attainable).{advice}"
         )
 
+    @row_by_row
     def decision_function(self, X: Any) -> Any:
         """Return the decision value of each component's own task, (n_samples, n_components_)."""
-        if is_lazy(X):
-            check_is_fitted(self)
-            return distributed().apply(self, "decision_function", X, self.get_feature_names_out())
-        X = self._read(X)
+        X = read_new_rows(self, X)
         projected = self.feature_map_.project(X, self.directions_)
         return np.asarray(projected * self.norms_ + self.intercepts_)
 

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.estimators.distribution import distributed
 from marginfold.feature_maps import is_pairwise
 from marginfold.linalg.tall import Array
-from marginfold.validation.dask_input import is_lazy
 from marginfold.validation.parameters import shown
+from marginfold.validation.rows import read_new_rows, row_by_row
 
 SMALLEST_PROBABILITY = 1e-12
 """Smaller probabilities count as this one: the margin of an impossible class stays finite."""
@@ -39,6 +37,7 @@ class OneVsRestClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _decision_values(self, X: Any) -> Array:
         """Return the values of validated rows, (n_samples,) for two classes, else one a class."""
 
+    @row_by_row
     def decision_function(self, X: Any) -> Any:
         """Return decision values: the class with the largest one is predicted.
 
@@ -52,11 +51,9 @@ class OneVsRestClassifier(ClassifierMixin, BaseEstimator, ABC):
         array of shape (n_samples,) or (n_samples, n_classes)
             For two classes one value, positive for ``classes_[1]``; for more, one for each class.
         """
-        check_is_fitted(self)
-        if is_lazy(X):
-            return distributed().apply(self, "decision_function", X, self.classes_)
-        return self._decision_values(self._read(X))
+        return self._decision_values(read_new_rows(self, X))
 
+    @row_by_row
     def predict(self, X: Any) -> Any:
         """Return the class of each row.
 
@@ -69,13 +66,7 @@ class OneVsRestClassifier(ClassifierMixin, BaseEstimator, ABC):
         -------
         array of shape (n_samples,)
         """
-        check_is_fitted(self)
-        if is_lazy(X):
-            return distributed().apply(self, "predict", X)
         return classes_from(self.decision_function(X), self.classes_)
-
-    def _read(self, X: Any) -> Any:
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

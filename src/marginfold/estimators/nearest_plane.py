@@ -11,17 +11,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import ExhaustedWarning, warn
-from marginfold.estimators.distribution import check_lazy_graphs, distributed
 from marginfold.estimators.embedded_rows import Coordinates
-from marginfold.estimators.inputs import coordinates, read_labelled
+from marginfold.estimators.inputs import coordinates
 from marginfold.estimators.multiclass import OneVsRestClassifier
 from marginfold.estimators.plane_problems import Heights, PlaneRows
 from marginfold.feature_maps import is_linear
 from marginfold.geometry.one_vs_rest import class_factors
 from marginfold.linalg.tall import Array, one_blas_thread
-from marginfold.validation.dask_input import is_lazy
+from marginfold.planner.memory_check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Choice, Constraint, Flag, Number, check_parameters
+from marginfold.validation.rows import read_labelled, read_new_rows, row_by_row
 
 NOWHERE = 1e-6
 """A plane whose function varies over the rows by less than this share of its value is not there."""
@@ -108,8 +108,8 @@ class NearestPlane(OneVsRestClassifier):
         """
         check_parameters(self, self.CONSTRAINTS)
         with atomic_fit(self):
-            check_lazy_graphs(X, *self._rules)
-            read = read_labelled(self, X, y, sample_weight)
+            check_memory(self, X)
+            read = read_labelled(self, X, y, sample_weight, parts=self._rules)
             self.classes_ = read.classes
             c = coordinates(self.kernel, read.X, read.weights, read.codes)
             self.feature_map_ = c.feature_map
@@ -184,16 +184,14 @@ class NearestPlane(OneVsRestClassifier):
             for label, normal, offset in zip(self.classes_.tolist(), normals, offsets, strict=True)
         ]
 
+    @row_by_row
     def distances(self, X: Any) -> Any:
         """Return the distance of each row to each plane, shape (n_samples, n_classes).
 
         ``|w'z + b| / |w|`` (003 eq. (29) and (39) divide by the squared norm, which makes the rule
         depend on the arbitrary length of an eigenvector).
         """
-        check_is_fitted(self)
-        if is_lazy(X):
-            return distributed().apply(self, "distances", X, self.classes_)
-        return self._distances(self._read(X))
+        return self._distances(read_new_rows(self, X))
 
     def _distances(self, X: Any) -> Array:
         return np.abs(self.feature_map_.project(X, self.normals_.T) + self.offsets_)
