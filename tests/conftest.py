@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
+from pathlib import Path
 
 # Read when NumPy is imported, so they stand before every other import.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -14,14 +12,13 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Many tests start processes. Where no bytecode may be written, each of them would compile the
-# whole of SciPy and scikit-learn again: it is kept in a folder that goes when the tests end.
+# whole of SciPy and scikit-learn again: it is kept with pytest's own cache.
 if sys.dont_write_bytecode:
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if sys.pycache_prefix is None:
-        sys.pycache_prefix = tempfile.mkdtemp(prefix="marginfold-bytecode-")
+        sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
-        atexit.register(shutil.rmtree, sys.pycache_prefix, ignore_errors=True)
 
 from hypothesis import settings
 
