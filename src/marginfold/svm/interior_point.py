@@ -434,6 +434,7 @@ class InteriorPoint:
 
     def solve_blocks(self, batch: SVMBatch) -> list[SVMSolution]:
         """Solve problems on rows in blocks by screening."""
+        assert isinstance(batch.rows, BlockRows)
         problems = [batch.coded(b) for b in range(len(batch))]
         with np.errstate(all="ignore"):
             found = sift(batch.rows.blocks, problems, self.solve_zone, tol=self.tol)
@@ -459,5 +460,5 @@ class InteriorPoint:
 
 def report_problem(batch: SVMBatch, b: int) -> None:
     """Report the problems of a batch that is long work."""
-    if len(batch) > 1 and batch.rows.table.size * len(batch) > LONG_WORK:
+    if len(batch) > 1 and batch.local.table.size * len(batch) > LONG_WORK:
         report("problems", b, len(batch))

@@ -119,7 +119,7 @@ class Automatic:
         if isinstance(batch.rows, BlockRows):
             return plain.solve_blocks(batch)
         check_batch(batch)
-        n, r = batch.rows.features.shape
+        n, r = batch.local.features.shape
         sweeps = None
         if r > MANY_DIMENSIONS:
             work = DESCENT_SECONDS * len(batch) * n * r**2
@@ -212,9 +212,9 @@ class _Solver:
         self, batch: SVMBatch, weights: Array | None = None, chain: _Chain | None = None
     ) -> SVMSolution | None:
         """Solve on the rows near the margin: of a sample's solution, or of the last one."""
-        y, table, problem = batch.signs[0], batch.rows.table, batch.coded(0)
+        y, table, problem = batch.signs[0], batch.local.table, batch.coded(0)
         codes = (y > 0).astype(np.intp)
-        blocks = LocalBlocks.cut(batch.rows.features, codes, batch.costs[0], LOCAL_BLOCK)
+        blocks = LocalBlocks.cut(batch.local.features, codes, batch.costs[0], LOCAL_BLOCK)
         starts = None
         if weights is not None and chain is not None:
             plane = problem.plane(weights[:-1], weights[-1])

@@ -348,11 +348,18 @@ class SVMBatch:
     def __len__(self) -> int:
         return len(self.signs)
 
+    @property
+    def local(self) -> SharedRows:
+        """The rows, where they are in an array."""
+        assert isinstance(self.rows, SharedRows)
+        return self.rows
+
     @cached_property
     def smaller_sides(self) -> Array:
         """The total cost of the cheaper side of each problem."""
-        in_blocks = isinstance(self.rows, BlockRows)
-        costs = self.costs * self.rows.class_weights if in_blocks else self.costs
+        costs = self.costs
+        if isinstance(self.rows, BlockRows):
+            costs = costs * self.rows.class_weights
         above = self.signs > 0
         positive = np.where(above, costs, 0.0).sum(axis=1)
         return np.minimum(positive, np.where(above, 0.0, costs).sum(axis=1))
@@ -361,7 +368,7 @@ class SVMBatch:
         """Return problem b of rows in an array; compiled functions need arrays of one kind."""
         parts = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
         arrays = (np.require(part, np.float64, ("C", "W")) for part in parts)
-        return SVMProblem(self.rows.table, self.rows.centre, *arrays)
+        return SVMProblem(self.local.table, self.local.centre, *arrays)
 
     def coded(self, b: int) -> CodedProblem:
         """Return problem b for rows in blocks; rows of an array have their costs as weights."""
@@ -376,7 +383,7 @@ class SVMBatch:
     def restricted(self, b: int, rows: Array) -> SVMBatch:
         """Return problem b alone on some rows, which are centred anew."""
         return SVMBatch(
-            rows=SharedRows(self.rows.features[rows]),
+            rows=SharedRows(self.local.features[rows]),
             signs=self.signs[b : b + 1, rows],
             costs=self.costs[b : b + 1, rows],
             scale=self.scale[b : b + 1],
@@ -438,7 +445,7 @@ def check_batch(batch: SVMBatch) -> None:
 
 def _check_finite(batch: SVMBatch) -> None:
     """Refuse features that are not finite; a finite mean row has finite summands."""
-    finite = np.isfinite(batch.rows.centre).all() or np.isfinite(batch.rows.table).all()
+    finite = np.isfinite(batch.rows.centre).all() or np.isfinite(batch.local.table).all()
     if not (finite and np.isfinite(batch.scale).all()):
         raise SolverError("Features must be finite; got NaN or infinity.")
 
