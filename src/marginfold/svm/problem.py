@@ -366,9 +366,9 @@ class SVMBatch:
 
     def problem(self, b: int) -> SVMProblem:
         """Return problem b of rows in an array; compiled functions need arrays of one kind."""
-        parts = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
-        arrays = (np.require(part, np.float64, ("C", "W")) for part in parts)
-        return SVMProblem(self.local.table, self.local.centre, *arrays)
+        own = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
+        parts = self.local.table, self.local.centre, *own
+        return SVMProblem(*(np.require(part, np.float64, ("C", "W")) for part in parts))
 
     def coded(self, b: int) -> CodedProblem:
         """Return problem b for rows in blocks; rows of an array have their costs as weights."""
