@@ -1,4 +1,4 @@
-"""The script that makes the environment: its decisions, and what it does without the usual tools."""
+"""The script that makes the environment: its decisions, also where the usual tools are missing."""
 
 from __future__ import annotations
 
