@@ -343,7 +343,7 @@ def test_without_typer_the_line_that_installs_it_is_shown(capsys, monkeypatch):
 def test_an_interrupt_is_said_and_leaves_nothing(command):
     program = (
         "import os, signal, sys; from marginfold.cli import main;"
-        "import marginfold.data.labelled as t;"
+        "import marginfold.data.target as t;"
         "t.read_table = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT);"
         "sys.exit(main(['fit', 't.csv', '-t', 'k', '--save', 'm.skops']))"
     )

@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 from marginfold import LDA
 from marginfold.compare.comparison import conclude
-from marginfold.compare.data import Source
 from marginfold.compare.methods import (
     LARGEST_CLASS,
     METHODS,
@@ -23,7 +22,7 @@ from marginfold.compare.methods import (
     suitable,
 )
 from marginfold.compare.pictures import pictures
-from marginfold.compare.runs import HEADS, Comparison, draw
+from marginfold.compare.runs import HEADS, Comparison, Source, draw
 from marginfold.data import load
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.protocols.records import RecordStore, Result

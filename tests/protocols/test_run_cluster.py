@@ -13,8 +13,7 @@ import pytest
 from clusters import ALLOWED_FAILURES, PATIENCE, Killer, complete, local_cluster, wait_for
 from protocols import work_functions as w
 
-from marginfold.compare.data import Source
-from marginfold.compare.runs import Comparison
+from marginfold.compare.runs import Comparison, Source
 from marginfold.data import load
 from marginfold.errors import ClusterError
 from marginfold.protocols.records import Record, RecordStore

@@ -34,8 +34,7 @@ from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
-    from marginfold.compare.data import Source
-    from marginfold.compare.runs import Comparison
+    from marginfold.compare.runs import Comparison, Source
     from marginfold.protocols.records import RecordStore
 
 EXAMPLES = """\b
@@ -151,7 +150,7 @@ def _source(
     stack: ExitStack,
 ) -> Source:
     """Return where the table is; a bundled set is written out as one first."""
-    from marginfold.compare.data import Source
+    from marginfold.compare.runs import Source
     from marginfold.data import catalogue, load
 
     bundled = not Path(data).exists() and data in catalogue()

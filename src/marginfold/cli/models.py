@@ -112,7 +112,7 @@ def _load(request: Request) -> TableModel:
     """Load the model, once it is known that the output can be written."""
     from marginfold.data import TableModel
     from marginfold.data.models import load_model
-    from marginfold.data.writing import check_table_path
+    from marginfold.data.tables import check_table_path
 
     require("pandas", "skops")
     if request.out is not None:

@@ -1,18 +1,19 @@
-"""What a comparison computes: every method on every fold of the user's table."""
+"""What a comparison computes: every method on every fold of one table."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from marginfold.compare.data import SentRows, Source
 from marginfold.compare.methods import METHODS, Candidates, Size, suitable
 from marginfold.data.target import listed
 from marginfold.errors import InvalidInputError, InvalidParameterError
@@ -158,7 +159,7 @@ def _many_classes() -> Iterator[None]:
 
 
 @_many_classes()
-def evaluate(task: Task, *, source: Source | SentRows) -> list[Result]:
+def evaluate(task: Task, *, source: Source | SentTable) -> list[Result]:
     """Measure a method on one fold."""
     X, y, X_test, y_test, made = _prepared(task, source)
     nested = task.protocol == "nested"
@@ -177,7 +178,7 @@ def evaluate(task: Task, *, source: Source | SentRows) -> list[Result]:
 
 
 def _prepared(
-    task: Task, source: Source | SentRows
+    task: Task, source: Source | SentTable
 ) -> tuple[Array, Array, Array, Array, Embedding | Candidates]:
     rows = source.read()
     if rows.hash != task.options["data"]:
@@ -225,7 +226,7 @@ def _error(estimator: Any, X: Array, y: Array, X_test: Array, y_test: Array) -> 
 
 
 @_many_classes()
-def draw(task: Task, *, source: Source | SentRows) -> list[Result]:
+def draw(task: Task, *, source: Source | SentTable) -> list[Result]:
     """Return two coordinates of held-out rows."""
     X, y, X_test, y_test, made = _prepared(task, source)
     if isinstance(made, Candidates):
@@ -241,3 +242,82 @@ def draw(task: Task, *, source: Source | SentRows) -> list[Result]:
         for i, (z, label) in enumerate(zip(Z, y_test[drawn], strict=True))
         for k in range(2)
     ]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the table comes from, the user's or a bundled set: another process can read it too."""
+
+    path: str
+    target: str
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop_missing: bool = False
+    bundled: bool = False
+
+    def read(self) -> LabelledTable:
+        """Read, check and split the table into features and labels."""
+        return _read(self, _state(Path(self.path)))
+
+    def sent(self) -> SentTable:
+        """Return the table itself, for machines that do not see the file."""
+        return SentTable(self.path, self.read())
+
+
+@dataclass(frozen=True, eq=False)
+class SentTable:
+    """A table that travels with the work, once for all tasks."""
+
+    path: str
+    rows: LabelledTable
+
+    def read(self) -> LabelledTable:
+        """Return the rows as they were read where the comparison was begun."""
+        return self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A table that was read: features with their kinds, labels, and a hash of both."""
+
+    name: str
+    frame: Any
+    labels: Array
+    columns: Any
+
+    @cached_property
+    def hash(self) -> str:
+        """Hash of the values that enter the comparison."""
+        digest = hashlib.sha256()
+        digest.update(repr((self.columns.numbers, self.columns.levels)).encode())
+        digest.update(self.frame.to_csv(index=False).encode())
+        digest.update("\n".join(map(str, self.labels.tolist())).encode())
+        return digest.hexdigest()[:24]
+
+    def encoded(self, train: Array, test: Array) -> tuple[Array, Array]:
+        """Return rows as numbers; medians, scales and levels are those of the training rows."""
+        from marginfold.data.columns import encoder
+
+        fitted = encoder(self.columns, "standard").fit(self.frame.iloc[train])
+        parts = (fitted.transform(self.frame.iloc[part]) for part in (train, test))
+        rows, new = (np.asarray(part, dtype=np.float64) for part in parts)
+        return rows, new
+
+
+def _state(path: Path) -> tuple[Any, ...]:
+    """Return what differs when another file is meant or the file has changed."""
+    found = path.stat() if path.exists() else None
+    return path.absolute(), found and (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _read(source: Source, state: tuple[Any, ...]) -> LabelledTable:
+    from marginfold.data import inspect_columns, read_labelled
+    from marginfold.data.columns import arrange
+
+    features, labels = read_labelled(
+        source.path, source.target, drop=source.drop, drop_missing=source.drop_missing
+    )
+    columns = inspect_columns(features, categorical=source.categorical)
+    arranged = arrange(features, columns.numbers, columns.levels)
+    return LabelledTable(Path(source.path).name, arranged, labels, columns)
