@@ -159,14 +159,15 @@ def _splice(rows: Rows) -> Table:
         for letter, options in AMBIGUOUS.items()
     }
     X = np.array([[codes[cell] for cell in row[:-1]] for row in rows])
-    return X, labels([row[-1] for row in rows])
+    return X, as_labels([row[-1] for row in rows])
 
 
 def _sonar(content: bytes) -> Table:
     import rdata
 
     frame = rdata.conversion.convert(rdata.parser.parse_data(content))["Sonar"]
-    return frame.iloc[:, :-1].to_numpy(dtype=np.float64), labels([str(c) for c in frame["Class"]])
+    X = frame.iloc[:, :-1].to_numpy(dtype=np.float64)
+    return X, as_labels([str(c) for c in frame["Class"]])
 
 
 def _wine() -> Table:
@@ -182,7 +183,7 @@ def _relabelled(rows: Rows, names: dict[str, str]) -> Rows:
 
 def _table(rows: Rows) -> Table:
     X = np.array([[float(cell or "nan") for cell in row[:-1]] for row in rows])
-    return X, labels([row[-1] for row in rows])
+    return X, as_labels([row[-1] for row in rows])
 
 
 def _cell(text: str) -> str:

@@ -86,15 +86,6 @@ def test_bad_names_are_refused_in_one_line(arguments, message, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_real_command_refuses_in_one_line(command):
-    arguments, message = BAD_SETS[-1]
-    result = command("compare", *arguments, "--report", "r.html", "--run", "run")
-    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
-    assert command.listing() == {}
-
-
 def strict(text):
     """Read JSON that has no NaN and no infinity."""
 
@@ -280,27 +271,25 @@ def alone(folder, capsys):
     return strict(out)
 
 
-def test_a_terminal_gets_a_bar_without_colours(command):
+def test_a_terminal_gets_a_bar_without_colours(monkeypatch, capsys):
     """Standard error is a terminal of its own; NO_COLOR is heeded."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
     parent, child = pty.openpty()
     try:
-        path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
-        result = subprocess.run(
-            [sys.executable, "-m", "marginfold.cli", "compare", "iris", "--methods", "lda", *SHORT],
-            cwd=command.folder,
-            env={**os.environ, "PYTHONPATH": path, "NO_COLOR": "1", "TERM": "xterm"},
-            stdout=subprocess.PIPE,
-            stderr=child,
-            timeout=100,
-        )
+        with (
+            open(child, "w", encoding="utf-8", closefd=False) as screen,
+            monkeypatch.context() as patch,
+        ):
+            patch.setattr(sys, "stderr", screen)
+            assert main(["compare", "iris", "--methods", "lda", *SHORT]) == 0
         bar = os.read(parent, 1_000_000).decode()
     finally:
         os.close(parent)
         os.close(child)
-    assert result.returncode == 0
     assert "5/5" in bar
     assert "\x1b[3" not in bar  # the sequences of colours
-    assert b"\x1b" not in result.stdout
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_the_queries_of_a_report_find_the_records_of_its_numbers(tmp_path, capsys):

@@ -16,7 +16,7 @@ import marginfold
 from marginfold import GESVC
 from marginfold.cli import main
 from marginfold.cli.errors import explain
-from marginfold.cli.fitting import METHODS, build_method
+from marginfold.cli.fit import METHODS, build_method
 from marginfold.data import read_table
 from marginfold.data.models import load_model, save_model
 from marginfold.errors import InvalidInputError

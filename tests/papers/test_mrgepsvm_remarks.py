@@ -8,14 +8,14 @@ from marginfold.papers import mrgepsvm
 from marginfold.papers.paper_data import rows_and_labels
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
-from marginfold.protocols.study_size import Scale
+from marginfold.protocols.studies import StudySize
 
-SMALL = Scale("quick", 1, 2, 2, 1, controls=False)
+SMALL = StudySize("quick", 1, 2, 2, 1, controls=False)
 
 
 def first(number, dataset, method):
     """Return the first task of a cell."""
-    tasks = mrgepsvm.plan(SMALL, number)
+    tasks = mrgepsvm.study_tasks(SMALL, number)
     return next(t for t in tasks if (t.dataset, t.method) == (dataset, method))
 
 

@@ -14,26 +14,28 @@ from sklearn.svm import SVC
 
 from marginfold.errors import InvalidParameterError
 from marginfold.papers import wsvda
-from marginfold.papers.wsvda.figures import curve
-from marginfold.papers.wsvda.problems import PROBLEMS, rows_of, size_of, windows
+from marginfold.papers.wsvda import curve
 from marginfold.papers.wsvda.runs import (
     HEADS,
     NESTED,
     PAIR_VARIANTS,
     PICTURE_METHODS,
+    PROBLEMS,
     VARIANTS,
     evaluate,
-    plan,
+    rows_of,
     separable,
+    size_of,
+    study_tasks,
+    windows,
 )
 from marginfold.protocols.cells import NOT_COMPUTED
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import compute, run_tasks
-from marginfold.protocols.study_size import Scale, scale_named
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.studies import StudySize, Task, study_size
 
-TINY = Scale("tiny", 1, 1, 1, 1, controls=True)
+TINY = StudySize("tiny", 1, 1, 1, 1, controls=True)
 
 HEADS_OF_SKLEARN = {
     "KNN": lambda: KNeighborsClassifier(5),
@@ -41,10 +43,10 @@ HEADS_OF_SKLEARN = {
 }
 
 
-def run(folder, scale, keep):
+def run(folder, size, keep):
     """Run the planned tasks that are wanted; return the open store."""
     store = RecordStore(folder)
-    summary = run_tasks([task for task in plan(scale) if keep(task)], store)
+    summary = run_tasks([task for task in study_tasks(size) if keep(task)], store)
     assert summary.failed == 0
     return store
 
@@ -63,26 +65,26 @@ def wine_1v2():
 
 @pytest.mark.parametrize("name", ["quick", "standard"])
 def test_the_plan_has_every_fold_of_every_column(name):
-    scale = scale_named(name)
+    size = study_size(name)
     n_folds = {row: problem.n_folds for row, problem in PROBLEMS.items()}
     everything = sum(n_folds.values())
     known = everything - n_folds["splice"]  # whose folds are unknown, and both scalings the same
-    expected = 6 * (everything * scale.n_seeds + 2 * known)
-    expected += len(VARIANTS) * (known + n_folds["splice"] * scale.n_seeds)
-    expected += len(NESTED) * everything * scale.n_seeds * scale.controls
-    assert len(plan(scale, "3")) == expected
+    expected = 6 * (everything * size.n_seeds + 2 * known)
+    expected += len(VARIANTS) * (known + n_folds["splice"] * size.n_seeds)
+    expected += len(NESTED) * everything * size.n_seeds * size.controls
+    assert len(study_tasks(size, "3")) == expected
     n_columns = len(PICTURE_METHODS) + len(PAIR_VARIANTS["WSVDA"]) - 1
-    pictures = len(PICTURE_METHODS) + n_columns * n_folds["sonar"] * scale.n_seeds
-    assert len(plan(scale, "figure 2")) == pictures
-    assert len(plan(scale)) == expected + pictures  # the curves are those of the table
-    keys = {task.key for task in plan(scale)}
+    pictures = len(PICTURE_METHODS) + n_columns * n_folds["sonar"] * size.n_seeds
+    assert len(study_tasks(size, "figure 2")) == pictures
+    assert len(study_tasks(size)) == expected + pictures  # the curves are those of the table
+    keys = {task.key for task in study_tasks(size)}
     for figure in ("figure 3", "figure 4"):
-        assert {task.key for task in plan(scale, figure)} < keys
+        assert {task.key for task in study_tasks(size, figure)} < keys
 
 
 def test_an_unknown_table_is_refused():
     with pytest.raises(InvalidParameterError, match="figure 9"):
-        plan(TINY, "figure 9")
+        study_tasks(TINY, "figure 9")
 
 
 # --------------------------------------------------------------------------------------------

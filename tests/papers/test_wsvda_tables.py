@@ -5,19 +5,18 @@ from __future__ import annotations
 from numpy.testing import assert_allclose
 
 from marginfold.papers import wsvda
-from marginfold.papers.wsvda.problems import PROBLEMS
-from marginfold.papers.wsvda.runs import HEADS, plan
+from marginfold.papers.wsvda.runs import HEADS, PROBLEMS, study_tasks
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.study_size import Scale
+from marginfold.protocols.studies import StudySize
 
-TINY = Scale("tiny", 1, 1, 1, 1, controls=True)
+TINY = StudySize("tiny", 1, 1, 1, 1, controls=True)
 
 
 def pairs_of(method):
     """Return the tasks of one partition that say which pairs a method parts."""
-    return [task for task in plan(TINY) if (task.method, task.protocol) == (method, "pairs")]
+    return [task for task in study_tasks(TINY) if (task.method, task.protocol) == (method, "pairs")]
 
 
 def test_a_missing_component_parts_nothing(tmp_path):
@@ -62,7 +61,7 @@ def test_no_printed_cell_is_counted_twice(tmp_path):
     protocol = f"in order, {PROBLEMS['wine 1v2'].scaling}"
     tasks = [
         task
-        for task in plan(TINY, "3")
+        for task in study_tasks(TINY, "3")
         if (task.dataset, task.method, task.protocol) == ("wine 1v2", "WSVDA", protocol)
     ]
     with RecordStore(tmp_path) as store:
@@ -79,7 +78,7 @@ def test_remarks_count_who_is_ahead(tmp_path):
     """WSVDA ahead with KNN, behind with NC; in print ahead with both."""
     errors = {("WSVDA", "5-nn"): 0.1, ("WSVDA", "centroid"): 0.3}
     with RecordStore(tmp_path) as store:
-        for task in plan(TINY, "figure 3"):
+        for task in study_tasks(TINY, "figure 3"):
             if task.dataset == "sonar" and task.method in ("WSVDA", "MMDA"):
                 found = [
                     Result("error", errors.get((task.method, head), 0.2), {"head": head}, 1)

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from marginfold.protocols.records import RecordStore, Result
-from marginfold.protocols.scatter_points import points_by_label
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.results import points_by_label
+from marginfold.protocols.studies import Task
 
 
 def records_of(folder, results):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from protocols import work_functions as w
 
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.studies import Task
 
 TASK = Task("demo", "wine", "LSVA", "plain", 1, 2, {"b": [1, 2.5], "a": "é"}, work=w.succeed)
 

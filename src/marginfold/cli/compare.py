@@ -26,8 +26,15 @@ from marginfold.cli.options import (
     Scheduler,
     check_scheduler,
 )
-from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
-from marginfold.cli.progress import follow, kept_in
+from marginfold.cli.output import (
+    follow,
+    kept_in,
+    show_error,
+    show_json,
+    show_notes,
+    show_table,
+    show_words,
+)
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
@@ -83,7 +90,7 @@ def compare(
         with kept_in(run):
             verdict, tasks = _run(comparison, store, jobs, scheduler)
         if report is not None:
-            from marginfold.compare.pictures import pictures
+            from marginfold.compare.comparison import pictures
 
             _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
         show_notes(comparison.notes)

@@ -18,10 +18,11 @@ from marginfold.compare.methods import METHODS, Candidates, Size, suitable
 from marginfold.data.target import listed
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array
-from marginfold.protocols.embeddings import Embedding, measure, measure_nested
+from marginfold.protocols.embeddings import EmbeddingMethod, measure, measure_nested
 from marginfold.protocols.records import Result
+from marginfold.protocols.results import coordinate_results
 from marginfold.protocols.splits import folds
-from marginfold.protocols.study_tasks import Skip, Task
+from marginfold.protocols.studies import Skip, Task
 
 STUDY = "compare"
 
@@ -179,7 +180,7 @@ def evaluate(task: Task, *, source: Source | SentTable) -> list[Result]:
 
 def _prepared(
     task: Task, source: Source | SentTable
-) -> tuple[Array, Array, Array, Array, Embedding | Candidates]:
+) -> tuple[Array, Array, Array, Array, EmbeddingMethod | Candidates]:
     rows = source.read()
     if rows.hash != task.options["data"]:
         raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
@@ -237,11 +238,7 @@ def draw(task: Task, *, source: Source | SentTable) -> list[Result]:
     Z = transformer.transform(X_test[drawn])
     if Z.shape[1] < 2:
         raise Skip(f"{task.method} finds one component only")
-    return [
-        Result("coordinate", float(z[k]), {"row": i, "label": str(label)}, dimension=k + 1)
-        for i, (z, label) in enumerate(zip(Z, y_test[drawn], strict=True))
-        for k in range(2)
-    ]
+    return coordinate_results(Z[:, :2], map(str, y_test[drawn]))
 
 
 @dataclass(frozen=True)

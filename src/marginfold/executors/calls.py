@@ -8,14 +8,14 @@ from numbers import Integral
 from typing import Any
 
 from marginfold.errors import InvalidParameterError, WorkerLostError
-from marginfold.executors.serialization import opened
+from marginfold.executors.serialization import loads
 from marginfold.runtime.threads import one_thread
 
 ATTEMPTS = 3
 """How often the process of a call may die (killed, out of memory) until the call is given up."""
 
 Lost = Callable[[Any, WorkerLostError], Any]
-"""What stands in for the result of an item whose process died too often."""
+"""Fallback for the result of an item whose process died too often."""
 
 
 def run_calls(
@@ -118,16 +118,16 @@ def _here(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tupl
 
 
 def _results(
-    answers: Iterator[tuple[int, bytes | WorkerLostError]],
+    pickled: Iterator[tuple[int, bytes | WorkerLostError]],
     items: Sequence[Any],
     on_lost: Lost | None,
 ) -> Iterator[tuple[int, Any]]:
-    """Open the answers; calls that were given up come last unless something stands in for them."""
+    """Unpickle the results; calls that were given up come last unless `on_lost` replaces them."""
     lost: list[tuple[int, WorkerLostError]] = []
-    with closing(answers):  # type: ignore[type-var]
-        for position, found in answers:
+    with closing(pickled):  # type: ignore[type-var]
+        for position, found in pickled:
             if isinstance(found, bytes):
-                yield position, opened(found)
+                yield position, loads(found)
             elif on_lost is None:
                 lost.append((position, found))
             else:

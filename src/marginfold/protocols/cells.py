@@ -11,10 +11,9 @@ import numpy as np
 
 from marginfold.protocols.embeddings import EQUAL_DIGITS
 from marginfold.protocols.published_numbers import Printed
-from marginfold.protocols.record_layout import as_json
-from marginfold.protocols.records import Record, RecordStore
+from marginfold.protocols.records import Record, RecordStore, as_json
 from marginfold.protocols.results import Cell, mark
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.studies import Task
 
 NOT_COMPUTED = "not computed, or not on all folds"
 """The note of a cell without any record."""

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from marginfold.errors import NoDirectionError
 from marginfold.linalg.tall import Array
-from marginfold.protocols.knn_errors import errors_by_dimension
+from marginfold.protocols.held_out import errors_by_dimension
 from marginfold.protocols.records import Result
 from marginfold.protocols.splits import folds
 
@@ -20,7 +20,7 @@ EQUAL_DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Embedding:
+class EmbeddingMethod:
     """A method that maps rows to components.
 
     Attributes
@@ -68,7 +68,7 @@ class Embedding:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """A graph weight and a dimension, with the error by which they were chosen."""
 
     weight: float | None
@@ -76,7 +76,9 @@ class Choice:
     error: float
 
 
-def best(curves: Sequence[dict[tuple[str, float | None], Array]], head: str) -> Choice | None:
+def best_selection(
+    curves: Sequence[dict[tuple[str, float | None], Array]], head: str
+) -> Selection | None:
     """Return the choice with the least mean error over the folds.
 
     Dimensions that some fold lacks are left out; of equal errors the fewer dimensions win, then
@@ -90,7 +92,7 @@ def best(curves: Sequence[dict[tuple[str, float | None], Array]], head: str) -> 
         if depth:
             mean = np.mean([part[:depth] for part in parts], axis=0)
             k = int(mean.round(EQUAL_DIGITS).argmin())
-            choices.append(Choice(weight, k + 1, float(mean[k])))
+            choices.append(Selection(weight, k + 1, float(mean[k])))
     return min(
         choices,
         key=lambda c: (round(c.error, EQUAL_DIGITS), c.dimension, c.weight or 0.0),
@@ -99,7 +101,7 @@ def best(curves: Sequence[dict[tuple[str, float | None], Array]], head: str) -> 
 
 
 def measure(
-    embedding: Embedding,
+    embedding: EmbeddingMethod,
     X: Array,
     y: Array,
     X_test: Array,
@@ -118,7 +120,7 @@ def measure(
 
 
 def measure_nested(
-    embedding: Embedding,
+    embedding: EmbeddingMethod,
     X: Array,
     y: Array,
     X_test: Array,
@@ -140,7 +142,7 @@ def measure_nested(
         for train, test in folds(y, n_folds, seed)
     ]
     outer = embedding.curves(X, y, X_test, y_test, heads)
-    choices = {head: best(inner, head) for head in heads}
+    choices = {head: best_selection(inner, head) for head in heads}
     if choose_head:
         choices = dict([_best_head(choices)])
     results = []
@@ -162,10 +164,9 @@ def measure_nested(
     return results
 
 
-def _best_head(choices: dict[str, Choice | None]) -> tuple[str, Choice | None]:
+def _best_head(choices: dict[str, Selection | None]) -> tuple[str, Selection | None]:
     return min(
-        choices.items(),
-        key=lambda item: round(item[1].error, EQUAL_DIGITS) if item[1] else np.inf,
+        choices.items(), key=lambda item: round(item[1].error, EQUAL_DIGITS) if item[1] else np.inf
     )
 
 

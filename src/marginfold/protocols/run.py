@@ -13,7 +13,7 @@ from typing import Any
 from marginfold.errors import MarginfoldWarning, WorkerLostError
 from marginfold.executors import run_calls
 from marginfold.protocols.records import RecordStore, Result, as_row
-from marginfold.protocols.study_tasks import Skip, Task
+from marginfold.protocols.studies import Skip, Task
 
 CUT_SHORT = "Solver terminated early"
 """How scikit-learn's warning of a libsvm that was cut short begins: the papers' costs do that."""

@@ -17,7 +17,7 @@ from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph
 from marginfold.linalg.tall import Array
-from marginfold.protocols.study_size import scale_named
+from marginfold.protocols.studies import study_size
 
 STUDY = "mrgepsvm"
 
@@ -64,7 +64,7 @@ Make = Callable[[Params, Setting, dict[str, Any]], Any]
 
 
 @dataclass(frozen=True)
-class Method:
+class TunedMethod:
     """How a method is made of parameters, and which of them are 2^i."""
 
     make: Make
@@ -106,13 +106,15 @@ def _in_feature_space(make: Make) -> Make:
 
 
 METHODS = {
-    "MRGEPSVM": Method(_mrgepsvm("denominator"), ("ridge", "graph_weight")),
-    "TSVM": Method(_twin, ("C",)),
-    "GEPSVM": Method(_gepsvm, ("ridge",)),
-    "SVM": Method(_svm, ("C",)),
-    "MRGEPSVM numerator": Method(_mrgepsvm("numerator"), ("ridge", "graph_weight")),
-    "MRGEPSVM rkhs": Method(_in_feature_space(_mrgepsvm("denominator")), ("ridge", "graph_weight")),
-    "GEPSVM rkhs": Method(_in_feature_space(_gepsvm), ("ridge",)),
+    "MRGEPSVM": TunedMethod(_mrgepsvm("denominator"), ("ridge", "graph_weight")),
+    "TSVM": TunedMethod(_twin, ("C",)),
+    "GEPSVM": TunedMethod(_gepsvm, ("ridge",)),
+    "SVM": TunedMethod(_svm, ("C",)),
+    "MRGEPSVM numerator": TunedMethod(_mrgepsvm("numerator"), ("ridge", "graph_weight")),
+    "MRGEPSVM rkhs": TunedMethod(
+        _in_feature_space(_mrgepsvm("denominator")), ("ridge", "graph_weight")
+    ),
+    "GEPSVM rkhs": TunedMethod(_in_feature_space(_gepsvm), ("ridge",)),
 }
 """The printed columns, then the graph on the other side (E35) and the other ridge (E43)."""
 
@@ -130,7 +132,7 @@ Grid = Mapping[str, Sequence[int]]
 """Exponents i of the values 2^i of each parameter."""
 
 
-def grid(kernel: str, scale: str) -> dict[str, list[int]]:
+def grid(kernel: str, size: str) -> dict[str, list[int]]:
     """Return what is tried with a kernel at a scale.
 
     Examples
@@ -139,7 +141,7 @@ def grid(kernel: str, scale: str) -> dict[str, list[int]]:
     >>> grid("rbf", "standard")["gamma"]
     [-6, -3, 0]
     """
-    known = scale_named(scale).name
+    known = study_size(size).name
     main, graph = _exponents(STEPS[kernel][known]), _exponents(GRAPH_STEPS[known])
     found = {"C": main, "ridge": main, "graph_weight": graph}
     return found | ({"gamma": list(GAMMA_EXPONENTS)} if kernel == "rbf" else {})
