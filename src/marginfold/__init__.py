@@ -4,21 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from marginfold._version import __version__
+from marginfold.validation.row_types import register_row_types
 
 if TYPE_CHECKING:
     from marginfold.data.models import load_model, save_model
     from marginfold.estimators.discriminant import KDA, LDA
     from marginfold.estimators.eigenmaps import LaplacianEigenmaps
-    from marginfold.estimators.gepsvm import GEPSVC
-    from marginfold.estimators.gesvm import GESVC
+    from marginfold.estimators.gesvm import GESVC, LapSVC
     from marginfold.estimators.graph_embedding import GraphEmbedding
-    from marginfold.estimators.lapsvm import LapSVC
     from marginfold.estimators.locally_linear import LocallyLinearEmbedding
     from marginfold.estimators.lpp import LPP, NPE
     from marginfold.estimators.lsva import LSVA
     from marginfold.estimators.margin_map import MarginMap
     from marginfold.estimators.mmda import MMDA
-    from marginfold.estimators.mrgepsvm import MRGEPSVC
+    from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
     from marginfold.estimators.paths import path
     from marginfold.estimators.svm_pca import SVMPCA
     from marginfold.estimators.twinsvm import TwinSVC
@@ -82,7 +81,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "GEPSVC": "estimators.gepsvm",
+    "GEPSVC": "estimators.mrgepsvm",
     "GESVC": "estimators.gesvm",
     "KDA": "estimators.discriminant",
     "LDA": "estimators.discriminant",
@@ -98,7 +97,7 @@ _HOME = {
     "ExactKernel": "feature_maps",
     "GraphEmbedding": "estimators.graph_embedding",
     "InteriorPoint": "svm",
-    "LapSVC": "estimators.lapsvm",
+    "LapSVC": "estimators.gesvm",
     "LaplacianEigenmaps": "estimators.eigenmaps",
     "LibSVM": "svm",
     "Linear": "feature_maps",
@@ -123,6 +122,7 @@ _HOME = {
 """The module of each public name: it is imported when the name is first used, so that the command
 line answers without waiting for scikit-learn."""
 
+register_row_types(["dask", "dask_expr"], "marginfold.on_dask")
 
 _MODULES = (
     *("data", "errors", "estimators", "executors", "feature_maps", "graphs", "model_selection"),

@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import (
     ExhaustedWarning,
@@ -16,7 +15,6 @@ from marginfold.errors import (
     MarginfoldWarning,
     warn,
 )
-from marginfold.estimators.inputs import read_rows
 from marginfold.graphs import Laplacian, resolve_graph
 from marginfold.graphs.exact_search import matching_rows
 from marginfold.graphs.laplacian import ABSENT
@@ -24,9 +22,11 @@ from marginfold.graphs.node_graph import Link, NodeGraph
 from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.linalg import felt_nodes, smallest_pairs
 from marginfold.linalg.tall import Array, column_signs, dense
-from marginfold.validation.dask_input import refuse_lazy
+from marginfold.planner.memory_check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Count, check_parameters, shown
+from marginfold.validation.row_types import refuse_lazy
+from marginfold.validation.rows import read_new_rows, read_rows
 
 
 class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -53,6 +53,7 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         with atomic_fit(self):
             check_parameters(self, {"n_components": Count(1)})
             refuse_lazy(X, self, "use LPP(graph=AnchorGraph())")
+            check_memory(self, X)
             X, weights = read_rows(self, X, sample_weight)
             rule = resolve_graph(self.graph)
             labels = y if getattr(rule, "uses_labels", True) else None
@@ -70,9 +71,7 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         A row that equals a training row gets its coordinates; others are placed by the training
         rows nearest to them.  A row's image depends on that row alone.
         """
-        check_is_fitted(self)
-        refuse_lazy(X, self, "go chunk by chunk with X.map_blocks(model.transform)")
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = read_new_rows(self, X, "go chunk by chunk with X.map_blocks(model.transform)")
         if sp.issparse(self._points):
             X = _canonical(sp.csr_array(X))
         return self._place(dense(X) if not sp.issparse(self._points) else X)

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
-from marginfold.estimators.distribution import check_lazy_graphs
 from marginfold.estimators.embedded_rows import Coordinates, GraphForm
-from marginfold.estimators.inputs import coordinates, read_labelled, read_rows
+from marginfold.estimators.inputs import coordinates
 from marginfold.estimators.projection import Projection
-from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
+from marginfold.geometry.embedding import (
+    NOTHING,
+    ROUNDING,
+    SCALINGS,
+    Embedding,
+    graph_embedding,
+)
 from marginfold.geometry.moments import score_signs
 from marginfold.graphs import SHORTHANDS, resolve_graph
-from marginfold.graphs.classes import BetweenClassGraph
+from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
+from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.planner.memory_check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import (
     Choice,
@@ -25,6 +32,7 @@ from marginfold.validation.parameters import (
     Number,
     check_parameters,
 )
+from marginfold.validation.rows import read_labelled, read_rows
 
 DEGREES = "degrees"
 """The penalty that is the degree-weighted scatter of the intrinsic graph."""
@@ -185,12 +193,13 @@ class GraphEmbedding(Projection):
         self._check_reconstruct()
         with atomic_fit(self):
             recipe, codes = self._recipe(), None
-            check_lazy_graphs(X, *(resolve_graph(graph) for graph in recipe.graphs))
+            check_memory(self, X)
+            rules = [resolve_graph(graph) for graph in recipe.graphs]
             if recipe.uses_labels:
-                read = read_labelled(self, X, y, sample_weight, self.unlabeled)
+                read = read_labelled(self, X, y, sample_weight, self.unlabeled, rules)
                 X, weights, codes, self.classes_ = read.X, read.weights, read.codes, read.classes
             else:
-                X, weights = read_rows(self, X, sample_weight)
+                X, weights = read_rows(self, X, sample_weight, rules)
             c = coordinates(self.kernel, X, weights, codes)
             with one_blas_thread(len(c.total)):
                 self._store(c, self._embed(recipe, c))
@@ -204,9 +213,11 @@ class GraphEmbedding(Projection):
         if is_degrees(recipe.penalty):
             degrees = _degrees(near)
             far, far_size = c.spread(degrees), float(degrees.sum())
+            least = ROUNDING * far_size / size
         else:
             rule = resolve_graph(recipe.penalty)
-            far = c.form(rule).scatter
+            form = c.form(rule)
+            far, least = form.scatter, _least_share(rule, form, size)
             if isinstance(rule, BetweenClassGraph):
                 limit = min(limit, len(self.classes_) - 1)
         wanted = limit if self.n_components is None else min(int(self.n_components), limit)
@@ -220,6 +231,7 @@ class GraphEmbedding(Projection):
             scaling=recipe.scaling,
             size=size,
             far_size=far_size,
+            least=least,
         )
 
     def _store(self, c: Coordinates, embedding: Embedding) -> None:
@@ -250,6 +262,27 @@ class GraphEmbedding(Projection):
 def is_degrees(graph: Any) -> bool:
     """Return whether a penalty is that of the degrees."""
     return isinstance(graph, str) and graph == DEGREES
+
+
+def _least_share(rule: Any, form: GraphForm, size: float) -> float:
+    """Return the share of its variance below which the form of a graph is rounding."""
+    bound = _class_bound(rule)
+    if bound is not None:
+        return NOTHING * bound
+    return ROUNDING * float(form.degrees.sum()) / size
+
+
+def _class_bound(rule: Any) -> float | None:
+    """Return b with ``Z'LZ <= b Z'Z`` for all rows; None if the graph is not one of classes."""
+    if isinstance(rule, (BetweenClassGraph, TotalGraph, WithinClassGraph)):
+        return 1.0  # their Laplacians are projectors
+    if isinstance(rule, ScaledGraph):
+        bound = _class_bound(rule.graph)
+        return None if bound is None else rule.factor * bound
+    if isinstance(rule, SumGraph):
+        first, second = _class_bound(rule.first), _class_bound(rule.second)
+        return None if first is None or second is None else first + second
+    return None
 
 
 def _degrees(intrinsic: GraphForm | None) -> Array:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Number
 from typing import Any, cast
 
 import numpy as np
-import scipy.sparse
-from sklearn.utils.validation import validate_data
 
-from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.estimators.distribution import check_lazy_graphs, distributed
+from marginfold.errors import InvalidParameterError
 from marginfold.estimators.embedded_rows import Coordinates, LocalCoordinates, RemoteRows
 from marginfold.feature_maps import LowRankKernel, is_pairwise, resolve_feature_map
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
-from marginfold.graphs.rule import LARGEST_ENTRY
 from marginfold.linalg.tall import Array, dense, gram
 from marginfold.planner.memory_check import check_memory
 from marginfold.svm import Automatic, InteriorPoint, LibSVM, SVMSolver
-from marginfold.validation.dask_input import gathered, is_lazy
-from marginfold.validation.labels import UNLABELLED, encode_labels, is_missing, is_unlabelled
+from marginfold.validation.labels import UNLABELLED
 from marginfold.validation.parameters import shown
-from marginfold.validation.weights import check_weights
+from marginfold.validation.rows import read_labelled
 
 SOLVERS: dict[str, Any] = {
     "auto": Automatic,
@@ -34,16 +28,6 @@ SOLVERS: dict[str, Any] = {
 
 COPY = 1e-13
 """Squared distance, in units of the kernel, below which rows of a precomputed kernel are copies."""
-
-
-@dataclass(frozen=True)
-class LabelledInput:
-    """Validated rows with their weights and classes; unlabelled rows have the code UNLABELLED."""
-
-    X: Any
-    weights: Array
-    classes: Array
-    codes: Array
 
 
 @dataclass(frozen=True)
@@ -65,10 +49,9 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
 
     Rows without a label act through the feature map and the graph only.
     """
-    check_lazy_graphs(X, penalty.graph)
-    if is_lazy(X):
-        _check_lazy_solver(estimator)
-    read = read_labelled(estimator, X, y, sample_weight, estimator.unlabeled)
+    check_memory(estimator, X)
+    parts = (penalty.graph, resolve_solver(estimator.solver, estimator.tol))
+    read = read_labelled(estimator, X, y, sample_weight, estimator.unlabeled, parts)
     balanced, factors = class_factors(estimator.class_weight, read.classes)
     c = coordinates(estimator.kernel, read.X, read.weights, read.codes)
     scatter = None if penalty.graph is None else c.form(penalty.graph).scatter
@@ -81,48 +64,6 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     return Prepared(
         read.X, read.weights, read.classes, c.feature_map, metric, c.total, rows, labelled
     )
-
-
-def _check_lazy_solver(estimator: Any) -> None:
-    """Refuse solvers that know rows in one place only."""
-    solver = resolve_solver(estimator.solver, estimator.tol)
-    if not isinstance(solver, Automatic | InteriorPoint):
-        raise InvalidParameterError(
-            f"{type(estimator).__name__}: solver={shown(estimator.solver)} needs all rows in the "
-            "memory of this process; use solver='interior_point' for a dask collection."
-        )
-
-
-def read_labelled(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, unlabeled: Any = None
-) -> LabelledInput:
-    """Validate rows, labels and weights; rows whose label equals ``unlabeled`` have none."""
-    y = gathered(y)
-    marks_missing = unlabeled is not None and is_missing(unlabeled)
-    y, missing = _without_missing(y) if marks_missing else (y, False)
-    if is_lazy(X):
-        X, y = distributed().read_labelled(estimator, X, y)
-    else:
-        check_memory(estimator, X)
-        X, y = validate_data(
-            estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
-        )
-        _check_size(X)
-    weights = check_weights(gathered(sample_weight), X.shape[0])
-    unlabelled = is_unlabelled(y, unlabeled) | missing
-    classes, codes = encode_labels(y, unlabelled, weights, unlabeled)
-    return LabelledInput(X, weights, classes, codes)
-
-
-def read_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Array]:
-    """Validate rows and weights of a method that needs no labels."""
-    if is_lazy(X):
-        X = distributed().read_rows(estimator, X)
-    else:
-        check_memory(estimator, X)
-        X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
-        _check_size(X)
-    return X, check_weights(gathered(sample_weight), X.shape[0])
 
 
 def coordinates(
@@ -152,30 +93,6 @@ def _kernel_points(K: Any, Z: Array) -> Array:
     first = (squared <= COPY * np.abs(sizes).max()).argmax(axis=1)
     first = np.minimum(first, np.arange(len(K)))
     return np.asarray(Z[first])
-
-
-def _without_missing(y: Any) -> tuple[Any, Any]:
-    """Return labels with missing values replaced by another label, and where they were."""
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        return y, False
-    missing = np.fromiter((is_missing(label) for label in labels), dtype=bool, count=len(labels))
-    if not missing.any() or missing.all():
-        return y, False
-    filled = labels.copy()
-    filled[missing] = labels[~missing][0]
-    numbers = filled.dtype == object and all(isinstance(label, Number) for label in filled)
-    return np.array(filled.tolist()) if numbers else filled, missing
-
-
-def _check_size(X: Any) -> None:
-    entries = X.data if scipy.sparse.issparse(X) else X
-    largest = float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
-    if largest > LARGEST_ENTRY:
-        raise InvalidInputError(
-            f"X has entries of size {largest:.3g}, whose squares overflow; it needs entries up to "
-            f"{LARGEST_ENTRY:g}. Scale the features, for example with StandardScaler."
-        )
 
 
 def uncertified_note(estimator: Any, gap: float) -> str:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import ExhaustedWarning, warn
-from marginfold.estimators.distribution import check_lazy_graphs, distributed
 from marginfold.estimators.embedded_rows import Coordinates
-from marginfold.estimators.inputs import coordinates, read_labelled
-from marginfold.estimators.plane_rows import Heights, PlaneRows
-from marginfold.feature_maps import is_linear, is_pairwise
+from marginfold.estimators.inputs import coordinates
+from marginfold.estimators.multiclass import OneVsRestClassifier
+from marginfold.estimators.plane_problems import Heights, PlaneRows
+from marginfold.feature_maps import is_linear
 from marginfold.geometry.one_vs_rest import class_factors
 from marginfold.linalg.tall import Array, one_blas_thread
-from marginfold.validation.dask_input import is_lazy
+from marginfold.planner.memory_check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Choice, Constraint, Flag, Number, check_parameters
+from marginfold.validation.rows import read_labelled, read_new_rows, row_by_row
 
 NOWHERE = 1e-6
 """A plane whose function varies over the rows by less than this share of its value is not there."""
@@ -66,7 +66,7 @@ class Plane:
         return f"{self.label!r}: {' '.join(terms)}{rest} {offset:+.3g} = 0"
 
 
-class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
+class NearestPlane(OneVsRestClassifier):
     """A plane close to each class and far from the rest; a row belongs to the nearest one."""
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
@@ -78,7 +78,6 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
     ridge: float
     tikhonov: str
     normalize: bool
-    kernel: Any
     class_weight: Any
 
     @property
@@ -109,8 +108,8 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         """
         check_parameters(self, self.CONSTRAINTS)
         with atomic_fit(self):
-            check_lazy_graphs(X, *self._rules)
-            read = read_labelled(self, X, y, sample_weight)
+            check_memory(self, X)
+            read = read_labelled(self, X, y, sample_weight, parts=self._rules)
             self.classes_ = read.classes
             c = coordinates(self.kernel, read.X, read.weights, read.codes)
             self.feature_map_ = c.feature_map
@@ -185,46 +184,27 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
             for label, normal, offset in zip(self.classes_.tolist(), normals, offsets, strict=True)
         ]
 
+    @row_by_row
     def distances(self, X: Any) -> Any:
         """Return the distance of each row to each plane, shape (n_samples, n_classes).
 
         ``|w'z + b| / |w|`` (003 eq. (29) and (39) divide by the squared norm, which makes the rule
         depend on the arbitrary length of an eigenvector).
         """
-        check_is_fitted(self)
-        if is_lazy(X):
-            return distributed().apply(self, "distances", X, self.classes_)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self._distances(read_new_rows(self, X))
+
+    def _distances(self, X: Any) -> Array:
         return np.abs(self.feature_map_.project(X, self.normals_.T) + self.offsets_)
 
-    def decision_function(self, X: Any) -> Any:
-        """Return how much nearer the own plane is.
+    def _decision_values(self, X: Any) -> Array:
+        """Return how much nearer the plane of a class is: the negative distances.
 
-        Two classes: the distance to the first plane minus that to the second, shape (n_samples,);
-        several: the negative distances, shape (n_samples, n_classes).
+        Two classes: the distance to the first plane minus that to the second.
         """
-        check_is_fitted(self)
-        if is_lazy(X):
-            return distributed().apply(self, "decision_function", X, self.classes_)
-        distances = self.distances(X)
+        distances = self._distances(X)
         if distances.shape[1] == 2:
             return np.asarray(distances[:, 0] - distances[:, 1])
         return -distances
-
-    def predict(self, X: Any) -> Any:
-        """Return the class of the nearest plane."""
-        check_is_fitted(self)
-        if is_lazy(X):
-            return distributed().apply(self, "predict", X)
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        return tags
 
 
 def _side(heights: Heights, normal: Array, code: int) -> float:

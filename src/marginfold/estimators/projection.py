@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from marginfold.errors import InvalidInputError
-from marginfold.estimators.distribution import distributed
 from marginfold.estimators.reconstruction import (
     AffineSubspace,
     Reconstruction,
@@ -22,7 +20,8 @@ from marginfold.estimators.reconstruction import (
 )
 from marginfold.feature_maps import is_linear, is_pairwise
 from marginfold.linalg.tall import Array, dense, row_blocks
-from marginfold.validation.dask_input import is_lazy, refuse_lazy
+from marginfold.validation.row_types import refuse_lazy
+from marginfold.validation.rows import read_new_rows, row_by_row
 
 
 def _can_rebuild(estimator: Any) -> bool:
@@ -70,13 +69,12 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the directions as `transform` applies them."""
         return self.directions_
 
+    @row_by_row
     def transform(self, X: Any) -> Array:
         """Return the rows in the subspace, shape (n_samples, n_components_).
 
         A row's image depends on that row alone.
         """
-        if is_lazy(X):
-            return self._lazy_images(X)
         return self._images(X)
 
     @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
@@ -117,7 +115,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
     def reconstruction_error(self, X: Any, components: Sequence[int] | None = None) -> float:
         """Return the mean squared distance between rows and what is rebuilt of them."""
-        rows = dense(self._read(X))
+        rows = dense(read_new_rows(self, X))
         rebuilt = self.denoise(X, components)
         return float(((rows - rebuilt) ** 2).sum(axis=1).mean())
 
@@ -128,7 +126,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         For the linear kernel it is the same everywhere; rbf, polynomial, sigmoid and cosine
         kernels have a closed form.
         """
-        X = self._read(X)
+        X = read_new_rows(self, X)
         return np.asarray(self.feature_map_.jacobian(X, self._scaled_directions()))
 
     def feature_contributions(self, X: Any) -> Array:
@@ -137,7 +135,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Features in different units do not compare: standardise them first.  The mean with signs
         is ``loadings(X).mean(axis=0)``.
         """
-        X = self._read(X)
+        X = read_new_rows(self, X)
         directions = self._scaled_directions()
         total = np.zeros((self.n_components_, X.shape[1]))
         for block in row_blocks(X.shape[0], total.size):
@@ -146,30 +144,14 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _images(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""
-        X = self._read(X)
+        X = read_new_rows(self, X)
         return np.asarray(self.feature_map_.project(X, self._scaled_directions()))
-
-    def _lazy_images(self, X: Any) -> Any:
-        """Return the images of a dask collection, not yet computed."""
-        check_is_fitted(self)
-        own = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
-        if own != "default" or get_config()["transform_output"] != "default":
-            raise InvalidInputError(
-                f"{type(self).__name__}: the images of a dask collection are a dask collection, "
-                "and set_output would gather them; call set_output(transform='default') first."
-            )
-        return distributed().apply(self, "transform", X, self.get_feature_names_out())
 
     def _reconstruction(self) -> Reconstruction:
         if self.reconstruct is not None:
             return self.reconstruction_
         directions = self.feature_map_.in_input_units(self._scaled_directions())
         return AffineSubspace(directions, self.feature_map_.mean_)
-
-    def _read(self, X: Any) -> Any:
-        check_is_fitted(self)
-        refuse_lazy(X, self, "give this method some rows of it")
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     @property
     def _n_features_out(self) -> int:

@@ -9,13 +9,13 @@ import numpy as np
 
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
 from marginfold.estimators.embedded_rows import Coordinates
-from marginfold.estimators.inputs import coordinates, read_rows
+from marginfold.estimators.inputs import coordinates
 from marginfold.estimators.projection import Projection
 from marginfold.feature_maps import ExactKernel, resolve_feature_map
 from marginfold.geometry.moments import score_signs
 from marginfold.linalg import leading_pairs
 from marginfold.linalg.tall import Array, one_blas_thread
-from marginfold.validation.dask_input import refuse_lazy
+from marginfold.planner.memory_check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import (
     Choice,
@@ -25,6 +25,8 @@ from marginfold.validation.parameters import (
     Flag,
     check_parameters,
 )
+from marginfold.validation.row_types import refuse_lazy
+from marginfold.validation.rows import read_rows
 
 NO_VARIANCE = 1e-13
 """Share of the total variance below which a component has none."""
@@ -174,6 +176,7 @@ class SVMPCA(Projection):
         with atomic_fit(self):
             if self.solver == "dual":
                 refuse_lazy(X, "SVMPCA(solver='dual')", "use solver='primal'")
+            check_memory(self, X)
             X, weights = read_rows(self, X, sample_weight)
             c = coordinates(self.kernel, X, weights, **options)
             with one_blas_thread(len(c.total)):

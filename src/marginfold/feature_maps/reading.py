@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from marginfold.validation.dask_input import refuse_lazy
+from marginfold.validation.row_types import refuse_lazy
 
 FIT_INSTEAD = "give it as the kernel of an estimator, which fits it on the cluster if it can"
 """What to do with a dask collection that a map is to be fitted on."""

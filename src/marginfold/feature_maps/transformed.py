@@ -13,9 +13,9 @@ from marginfold.errors import InvalidInputError
 from marginfold.feature_maps.kernel_gradients import missing_gradient
 from marginfold.feature_maps.reading import FIT_INSTEAD, MAP_INSTEAD
 from marginfold.linalg.tall import Array, by_columns, dense
-from marginfold.validation.dask_input import refuse_lazy
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Flag, check_parameters, shown
+from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.weights import check_weights
 
 

@@ -18,12 +18,10 @@ from sklearn.base import BaseEstimator
 from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
 from marginfold.graphs.combined import ScaledLaplacian, SumLaplacian
 from marginfold.graphs.laplacian import ABSENT, FloatArray, GraphDescription, IntArray, Laplacian
-from marginfold.validation.dask_input import gathered, refuse_lazy
 from marginfold.validation.labels import is_unlabelled, unique_labels
+from marginfold.validation.row_types import gathered, refuse_lazy
+from marginfold.validation.rows import LARGEST_ENTRY
 from marginfold.validation.weights import check_weights
-
-LARGEST_ENTRY = 1e150
-"""Entries above this have squared distances that overflow."""
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""

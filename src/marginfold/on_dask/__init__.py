@@ -11,6 +11,5 @@ require("dask", "distributed")
 
 from marginfold.on_dask.apply import apply  # noqa: E402
 from marginfold.on_dask.inputs import read_labelled, read_rows  # noqa: E402
-from marginfold.on_dask.scatter import check_graphs  # noqa: E402
 
-__all__ = ["apply", "check_graphs", "read_labelled", "read_rows"]
+__all__ = ["apply", "read_labelled", "read_rows"]

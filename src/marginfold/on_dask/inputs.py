@@ -16,15 +16,17 @@ from dask.delayed import Delayed
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from marginfold.errors import InvalidInputError
+from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import resolve_feature_map
-from marginfold.graphs.rule import LARGEST_ENTRY
 from marginfold.linalg.tall import Array, dense
 from marginfold.on_dask.blocks import computed, kept, tasks
 from marginfold.on_dask.embedded_rows import RemoteCoordinates, fitted_coordinates
 from marginfold.on_dask.feature_maps import check_feature_map
+from marginfold.on_dask.scatter import check_graph
 from marginfold.planner.workload import output_columns
+from marginfold.svm import Automatic, InteriorPoint
 from marginfold.validation.parameters import shown
+from marginfold.validation.rows import LARGEST_ENTRY
 
 BLOCK_BYTES = 64 << 20
 """Size of the blocks that smaller chunks are merged to, in features or in coordinates, whichever
@@ -69,9 +71,11 @@ class DaskRows:
         return fitted_coordinates(feature_map, parts, self.lengths, ranges, weights, codes)
 
 
-def read_labelled(estimator: Any, X: Any, y: Any) -> tuple[DaskRows, Array]:
+def read_labelled(
+    estimator: Any, X: Any, y: Any, parts: Sequence[Any] = ()
+) -> tuple[DaskRows, Array]:
     """Validate rows and labels; the labels are in the memory of this process."""
-    _check_estimator(estimator)
+    _check_estimator(estimator, parts)
     check_kind(estimator, X)
     validate_data(estimator, feature_sample(X), y, skip_check_array=True)
     labels = column_or_1d(y, warn=True)
@@ -84,9 +88,9 @@ def read_labelled(estimator: Any, X: Any, y: Any) -> tuple[DaskRows, Array]:
     return rows, labels
 
 
-def read_rows(estimator: Any, X: Any) -> DaskRows:
+def read_rows(estimator: Any, X: Any, parts: Sequence[Any] = ()) -> DaskRows:
     """Validate rows."""
-    _check_estimator(estimator)
+    _check_estimator(estimator, parts)
     check_kind(estimator, X)
     validate_data(estimator, feature_sample(X), skip_check_array=True)
     return _read(estimator, X)
@@ -99,14 +103,27 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "map_partitions") and getattr(X, "ndim", 0) == 2 and hasattr(X, "columns")
 
 
-def _check_estimator(estimator: Any) -> None:
+def _check_estimator(estimator: Any, parts: Sequence[Any]) -> None:
     """Refuse what needs all rows at one place, before anything is read."""
+    for part in parts:
+        if hasattr(part, "solve_batch"):
+            _check_solver(estimator, part)
+        else:
+            check_graph(part)
     check_feature_map(resolve_feature_map(estimator.kernel))
     if getattr(estimator, "reconstruct", None) is not None:
         raise InvalidInputError(
             f"{type(estimator).__name__} got a dask collection and "
             f"reconstruct={shown(estimator.reconstruct)}, which learns from rows at one place; use "
             "reconstruct=None, or X.compute() if the rows fit into memory."
+        )
+
+
+def _check_solver(estimator: Any, solver: Any) -> None:
+    if not isinstance(solver, Automatic | InteriorPoint):
+        raise InvalidParameterError(
+            f"{type(estimator).__name__}: solver={shown(estimator.solver)} needs all rows in the "
+            "memory of this process; use solver='interior_point' for a dask collection."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,19 +29,19 @@ SUMS_ALONE = (AnchorGraph, BetweenClassGraph, TotalGraph, WithinClassGraph)
 """Rules whose forms are sums over rows."""
 
 
-def check_graphs(rules: Sequence[Any]) -> None:
-    """Refuse graphs that need all rows at one place; None is no graph."""
-    for rule in rules:
-        if isinstance(rule, SumGraph):
-            check_graphs([rule.first, rule.second])
-        elif isinstance(rule, ScaledGraph):
-            check_graphs([rule.graph])
-        elif rule is not None and not isinstance(rule, SUMS_ALONE):
-            raise GraphError(
-                f"{graph_name(rule)} needs all rows at one place, and got a dask collection; use "
-                "graph=AnchorGraph(), which joins near rows through a few anchors, or 'within', "
-                "'between' or 'total'."
-            )
+def check_graph(rule: Any) -> None:
+    """Refuse a graph that needs all rows at one place; None is no graph."""
+    if isinstance(rule, SumGraph):
+        check_graph(rule.first)
+        check_graph(rule.second)
+    elif isinstance(rule, ScaledGraph):
+        check_graph(rule.graph)
+    elif rule is not None and not isinstance(rule, SUMS_ALONE):
+        raise GraphError(
+            f"{graph_name(rule)} needs all rows at one place, and got a dask collection; use "
+            "graph=AnchorGraph(), which joins near rows through a few anchors, or 'within', "
+            "'between' or 'total'."
+        )
 
 
 def graph_form(
@@ -71,7 +70,7 @@ def graph_form(
         return GraphForm(_anchor_scatter(rule, blocks, points, weights), weights)
     if isinstance(rule, TotalGraph):
         return GraphForm(spread(blocks), weights)
-    check_graphs([rule])
+    check_graph(rule)
     return _class_form(rule, blocks, codes, weights)
 
 

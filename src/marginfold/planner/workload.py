@@ -15,7 +15,7 @@ from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.graphs import SHORTHANDS
 from marginfold.graphs.anchor_graph import MOST_ANCHORS, ROWS_PER_ANCHOR, AnchorGraph
 from marginfold.linalg.leading import LARGE_SHARE, SMALL
-from marginfold.validation.dask_input import is_lazy
+from marginfold.validation.row_types import is_lazy
 
 N_CLASSES = 2
 """Classes that are assumed where labels are not given."""
