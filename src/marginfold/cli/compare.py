@@ -83,9 +83,14 @@ def compare(
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
     _check(protocol, report, overwrite)
     check_scheduler(jobs, scheduler)
+    from marginfold.compare.runs import Comparison
+
     with ExitStack() as stack:
         source = _source(data, target, drop, categorical, drop_missing_target, stack)
-        comparison = _plan(source, methods, protocol, folds, repeats)
+        names = None if methods is None else [name.strip() for name in methods.split(",")]
+        comparison = Comparison.of(
+            source, names, protocol=protocol, n_folds=folds, n_repeats=repeats
+        )
         store = _store(run, stack)
         with kept_in(run):
             verdict, tasks = _run(comparison, store, jobs, scheduler)
@@ -115,15 +120,6 @@ def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
         )
     if report is not None:
         check_writable(report, overwrite=overwrite)
-
-
-def _plan(
-    source: Source, methods: str | None, protocol: str, folds: int, repeats: int
-) -> Comparison:
-    from marginfold.compare.runs import Comparison
-
-    names = None if methods is None else [name.strip() for name in methods.split(",")]
-    return Comparison.of(source, names, protocol=protocol, n_folds=folds, n_repeats=repeats)
 
 
 def _store(run: Path | None, stack: ExitStack) -> RecordStore:

@@ -45,23 +45,9 @@ Examples:
 METHODS = {
     name.lower(): name
     for name in (
-        "LSVA",
-        "WSVDA",
-        "MMDA",
-        "LDA",
-        "KDA",
-        "LPP",
-        "NPE",
-        "SVMPCA",
-        "GraphEmbedding",
-        "LaplacianEigenmaps",
-        "LocallyLinearEmbedding",
-        "MarginMap",
-        "GESVC",
-        "LapSVC",
-        "GEPSVC",
-        "MRGEPSVC",
-        "TwinSVC",
+        *("LSVA", "WSVDA", "MMDA", "LDA", "KDA", "LPP", "NPE", "SVMPCA", "GraphEmbedding"),
+        *("LaplacianEigenmaps", "LocallyLinearEmbedding", "MarginMap"),
+        *("GESVC", "LapSVC", "GEPSVC", "MRGEPSVC", "TwinSVC"),
     )
 }
 """The classes by their names on the command line; transformers first, then classifiers."""

@@ -129,18 +129,11 @@ def watched() -> Iterator[None]:
 
 def _bars() -> Any:
     """Return bars on standard error that are gone afterwards."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        TextColumn("{task.description}"),
-        *(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()),
+        *(rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn()),
+        *(rich.TimeElapsedColumn(), rich.TimeRemainingColumn()),
     )
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    return rich.Progress(*columns, console=Console(stderr=True), transient=True)

@@ -15,7 +15,7 @@ from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph, PermutedGraph, ReconstructionGraph
 from marginfold.linalg.tall import Array
 from marginfold.papers.paper_data import row_count, rows_and_labels, split_scaled
-from marginfold.protocols.cells import NOT_COMPUTED, PERCENT, Evidence, cell, mean_by_seed
+from marginfold.protocols.cells import NOT_COMPUTED, PERCENT, Evidence, accuracy_cell
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.results import Cell, Figure, Table
@@ -276,17 +276,8 @@ def _accuracies(number: str, evidence: Evidence, size: StudySize) -> Table:
     for dataset in DATASETS:
         for method in columns(KERNELS[number], size):
             records = evidence.records(dataset=dataset, method=method, protocol=KERNELS[number])
-            cells.append(
-                cell(
-                    dataset,
-                    method,
-                    records,
-                    mean_by_seed(records),
-                    n_rows=row_count(dataset),
-                    printed=numbers.get((dataset, method)),
-                    accuracy=True,
-                )
-            )
+            beside, n_rows = numbers.get((dataset, method)), row_count(dataset)
+            cells.append(accuracy_cell(dataset, method, records, n_rows=n_rows, printed=beside))
     return Table(
         STUDY,
         number,

@@ -166,6 +166,14 @@ def cell(
     )
 
 
+def accuracy_cell(
+    row: str, column: str, records: Sequence[Record], *, n_rows: int, printed: Printed | None = None
+) -> Cell:
+    """Return the cell of an accuracy: mean over folds, then over seeds."""
+    values = mean_by_seed(records)
+    return cell(row, column, records, values, n_rows=n_rows, printed=printed, accuracy=True)
+
+
 def _source(records: Sequence[Record]) -> dict[str, Any]:
     """Return the columns that select these records, and how many they are."""
     if not records:

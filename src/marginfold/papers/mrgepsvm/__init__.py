@@ -13,7 +13,7 @@ from marginfold.papers.mrgepsvm import methods, runs
 from marginfold.papers.mrgepsvm.methods import STUDY
 from marginfold.papers.mrgepsvm.runs import study_tasks
 from marginfold.papers.paper_data import row_count
-from marginfold.protocols.cells import PERCENT, Evidence, cell, mean_by_seed
+from marginfold.protocols.cells import PERCENT, Evidence, accuracy_cell, cell
 from marginfold.protocols.published_numbers import Printed, printed
 from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.results import (
@@ -90,13 +90,14 @@ def tables(store: RecordStore, size: StudySize) -> list[Table]:
 def _accuracies(number: str, evidence: Evidence, size: StudySize) -> Table:
     kernel, numbers, cells = runs.KERNELS[number], printed(STUDY, number), []
     for dataset in runs.DATASETS[number]:
+        n_rows = row_count(dataset)
         for method in methods.PRINTED:
             records = evidence.records(dataset=dataset, method=method, protocol=runs.tuned(kernel))
             beside = numbers[dataset, method]
-            cells.append(_accuracy(dataset, method, records, beside))
+            cells.append(accuracy_cell(dataset, method, records, n_rows=n_rows, printed=beside))
         for method in methods.CONTROLS[kernel] if size.controls else ():
             records = evidence.records(dataset=dataset, method=method, protocol=runs.nested(kernel))
-            cells.append(_accuracy(dataset, f"{method} (nested)", records, None))
+            cells.append(accuracy_cell(dataset, f"{method} (nested)", records, n_rows=n_rows))
     remark = _below(cells) if kernel == "linear" else _guessed(numbers)
     return _table(number, "accuracy %", cells, _accuracy_protocol(kernel, size), remark)
 
@@ -120,11 +121,6 @@ def _guessed(numbers: Mapping[tuple[str, str], Printed]) -> str:
     counts = catalogue()[GUESSED].class_counts.values()
     largest = PERCENT * max(counts) / sum(counts)
     return RBF_REMARK.format(row=GUESSED, value=numbers[GUESSED, "SVM"].value, largest=largest)
-
-
-def _accuracy(dataset: str, column: str, records: list[Record], beside: Printed | None) -> Cell:
-    values, n_rows = mean_by_seed(records), row_count(dataset)
-    return cell(dataset, column, records, values, n_rows=n_rows, printed=beside, accuracy=True)
 
 
 def _accuracy_protocol(kernel: str, size: StudySize) -> str:
@@ -219,17 +215,7 @@ def _digits(evidence: Evidence, size: StudySize) -> Table:
                 column = method if same else f"{method} ({runs.RENDERING})"
                 beside = numbers[row, method] if same else None
                 n_tested = (10 if same else 8) * (runs.PER_CLASS - n_labelled)
-                cells.append(
-                    cell(
-                        row,
-                        column,
-                        records,
-                        mean_by_seed(records),
-                        n_rows=n_tested,
-                        printed=beside,
-                        accuracy=True,
-                    )
-                )
+                cells.append(accuracy_cell(row, column, records, n_rows=n_tested, printed=beside))
     return _table("5", "accuracy %", cells, _digits_protocol(size), DIGITS_REMARK)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import product
 
 import numpy as np
 from sklearn.base import clone
@@ -125,32 +126,16 @@ def study_tasks(size: StudySize, table: str | None = None) -> list[Task]:
 
 def _tasks(number: str, size: StudySize) -> Iterable[Task]:
     kernel = KERNELS[number]
-    options = {"grid": methods.grid(kernel, size.name)}
+    options = {"grid": methods.grid(kernel, size.name), "folds": N_FOLDS}
+    inner = options | {"inner_folds": INNER_FOLDS}
+    controls = methods.CONTROLS[kernel] if size.controls else ()
     for dataset in DATASETS[number]:
-        for method in methods.PRINTED:
-            for seed in size.seeds:
-                yield Task(
-                    methods.STUDY,
-                    dataset,
-                    method,
-                    tuned(kernel),
-                    seed,
-                    options=options | {"folds": N_FOLDS},
-                    work=measure_tuned,
-                )
-        for method in methods.CONTROLS[kernel] if size.controls else ():
-            for seed in size.seeds:
-                for fold in range(N_FOLDS):
-                    yield Task(
-                        methods.STUDY,
-                        dataset,
-                        method,
-                        nested(kernel),
-                        seed,
-                        fold,
-                        options | {"folds": N_FOLDS, "inner_folds": INNER_FOLDS},
-                        work=measure_nested,
-                    )
+        for method, seed in product(methods.PRINTED, size.seeds):
+            what = (methods.STUDY, dataset, method, tuned(kernel))
+            yield Task(*what, seed, options=options, work=measure_tuned)
+        for method, seed, fold in product(controls, size.seeds, range(N_FOLDS)):
+            what = (methods.STUDY, dataset, method, nested(kernel))
+            yield Task(*what, seed, fold, inner, work=measure_nested)
 
 
 def tuned(kernel: str) -> str:
@@ -203,15 +188,8 @@ def time_tasks(kernel: str, size: StudySize) -> Iterable[Task]:
     """Return one task for each row of a table of times."""
     options = {"repeats": repeats(size), "largest": KERNEL_ROWS}
     for dataset in TIMED_DATASETS:
-        yield Task(
-            methods.STUDY,
-            dataset,
-            ALL_METHODS,
-            f"{kernel}, times",
-            0,
-            options=options,
-            work=measure_times,
-        )
+        what = (methods.STUDY, dataset, ALL_METHODS, f"{kernel}, times")
+        yield Task(*what, 0, options=options, work=measure_times)
 
 
 def repeats(size: StudySize) -> int:
@@ -246,19 +224,11 @@ def measure_times(task: Task) -> list[Result]:
 def digit_tasks(size: StudySize) -> Iterable[Task]:
     """Return the tasks of Table 5; the other rendering of the digits is a control."""
     options = {"grid": digit_grid(size), "per_class": PER_CLASS, "inner_folds": INNER_FOLDS}
-    for dataset in renderings(size):
-        for n_labelled in LABELLED:
-            for method in DIGIT_METHODS:
-                for seed in size.seeds:
-                    yield Task(
-                        methods.STUDY,
-                        dataset,
-                        method,
-                        row_name(n_labelled),
-                        seed,
-                        options=options | {"labelled": n_labelled},
-                        work=measure_digits,
-                    )
+    for dataset, n_labelled in product(renderings(size), LABELLED):
+        chosen = options | {"labelled": n_labelled}
+        for method, seed in product(DIGIT_METHODS, size.seeds):
+            what = (methods.STUDY, dataset, method, row_name(n_labelled))
+            yield Task(*what, seed, options=chosen, work=measure_digits)
 
 
 def digit_grid(size: StudySize) -> dict[str, list[int]]:
