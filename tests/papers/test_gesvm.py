@@ -16,7 +16,7 @@ from marginfold.protocols.cells import NOT_COMPUTED
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import compute, run_tasks
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold, folds
 from marginfold.protocols.statistics import paired_interval
 from marginfold.protocols.studies import STUDY_SIZES, StudySize, Task
 
@@ -84,7 +84,7 @@ def test_the_path_is_gesvc_at_each_weight(dataset, kernel, name):
     graph = gesvm.GRAPHS[name]
     models = [gesvm.graph_svm(kernel, graph, weight).fit(rows, y) for weight in WEIGHTS]
     expected = [float(np.mean(model.predict(new) != y_new)) for model in models]
-    assert gesvm.path_errors(kernel, graph, WEIGHTS, *split) == expected
+    assert gesvm.path_errors(kernel, graph, WEIGHTS, Fold(*split)) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,8 @@ def test_the_printed_kernel_at_c_is_the_consistent_one_at_half_of_it():
 
 
 def test_the_weight_is_chosen_by_inner_folds_alone():
-    rows, y, _, _ = first_fold("hepatitis")
+    fold = Fold(*first_fold("hepatitis"))
+    rows, y = fold.X, fold.y
     options = {"folds": 5, "weights": WEIGHTS, "inner_folds": 3}
     task = Task("gesvm", "hepatitis", "Q_E", "linear", 0, 0, options, work=gesvm.evaluate)
     errors = np.zeros(3)
@@ -142,7 +143,7 @@ def test_the_weight_is_chosen_by_inner_folds_alone():
         for k, weight in enumerate(WEIGHTS):
             model = gesvm.graph_svm("linear", gesvm.GRAPHS["Q_E"], weight)
             errors[k] += np.mean(model.fit(rows[train], y[train]).predict(rows[test]) != y[test])
-    chosen = gesvm.chosen_weight(rows, y, gesvm.GRAPHS["Q_E"], task)
+    chosen = gesvm.chosen_weight(fold, gesvm.GRAPHS["Q_E"], task)
     assert errors[WEIGHTS.index(chosen)] == pytest.approx(errors.min())
     (result,) = gesvm.evaluate(task)
     assert result.params == {"graph_weight": chosen}

@@ -21,7 +21,7 @@ from marginfold.protocols.embeddings import (
     measure,
     measure_nested,
 )
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold, folds
 
 WEIGHTS = (0.01, 1.0, 100.0)
 N_COMPONENTS = 4
@@ -39,7 +39,7 @@ def wine():
     train, test = folds(y, 4, 0, inverted=True)[0]
     rows, new = split_scaled(X, train, test)
     names = np.array(["barolo", "grignolino", "barbera"])[y]
-    return rows, names[train], new, names[test]
+    return Fold(rows, names[train], new, names[test])
 
 
 def error_of(classifier, estimator, k, X, y, X_test, y_test):
@@ -50,7 +50,7 @@ def error_of(classifier, estimator, k, X, y, X_test, y_test):
 
 
 def test_all_weights_and_dimensions_are_those_of_separate_fits(wine):
-    results = measure(EmbeddingMethod(LSVA(n_components=N_COMPONENTS), WEIGHTS), *wine, list(HEADS))
+    results = measure(EmbeddingMethod(LSVA(n_components=N_COMPONENTS), WEIGHTS), wine, list(HEADS))
     found = {(r.params["head"], r.params["graph_weight"], r.dimension): r.value for r in results}
     assert len(found) == len(results)
     wanted = {
@@ -64,7 +64,7 @@ def test_all_weights_and_dimensions_are_those_of_separate_fits(wine):
 
 def test_a_method_without_weights_is_fitted_once(wine):
     given = PCA(3)
-    results = measure(EmbeddingMethod(given), *wine, ["1-nn"])
+    results = measure(EmbeddingMethod(given), wine, ["1-nn"])
     assert not hasattr(given, "components_")
     assert [r.params for r in results] == [{"head": "1-nn"}] * 3
     wanted = [error_of(HEADS["1-nn"], PCA(), k, *wine) for k in (1, 2, 3)]
@@ -73,7 +73,7 @@ def test_a_method_without_weights_is_fitted_once(wine):
 
 def test_the_rows_themselves_have_one_answer(wine):
     X, y, X_test, y_test = wine
-    (result,) = measure(EmbeddingMethod(None, nested=False), *wine, ["5-nn"])
+    (result,) = measure(EmbeddingMethod(None, nested=False), wine, ["5-nn"])
     classifier = KNeighborsClassifier(5).fit(X, y)
     assert result.value == np.mean(classifier.predict(X_test) != y_test)
     assert (result.params, result.dimension) == ({"head": "5-nn"}, None)
@@ -94,7 +94,7 @@ def nested_by_hand(make, weights, depth, head, wine, *, n_folds, seed):
 def test_nested_choice_is_the_literal_double_loop(wine):
     embedding = EmbeddingMethod(LSVA(n_components=3), WEIGHTS[:2])
     heads = ["1-nn", "centroid"]
-    results = measure_nested(embedding, *wine, heads, n_folds=3, seed=1)
+    results = measure_nested(embedding, wine, heads, n_folds=3, seed=1)
     for head, result in zip(heads, results, strict=True):
         weight, k, error = nested_by_hand(
             lambda w: LSVA(graph_weight=w), WEIGHTS[:2], 3, head, wine, n_folds=3, seed=1
@@ -104,17 +104,17 @@ def test_nested_choice_is_the_literal_double_loop(wine):
 
 
 def test_nested_choice_without_weights_is_of_the_dimension_alone(wine):
-    (result,) = measure_nested(EmbeddingMethod(PCA(5)), *wine, ["1-nn"], n_folds=4, seed=2)
+    (result,) = measure_nested(EmbeddingMethod(PCA(5)), wine, ["1-nn"], n_folds=4, seed=2)
     _, k, error = nested_by_hand(lambda _: PCA(), [0], 5, "1-nn", wine, n_folds=4, seed=2)
     assert (result.params, result.dimension, result.value) == ({"head": "1-nn"}, k, error)
 
 
 def test_a_nested_choice_with_its_curve_adds_all_dimensions_at_the_chosen_weight(wine):
     embedding = EmbeddingMethod(LSVA(n_components=3), WEIGHTS)
-    chosen, *curve = measure_nested(embedding, *wine, ["1-nn"], n_folds=3, seed=0, with_curve=True)
-    assert measure_nested(embedding, *wine, ["1-nn"], n_folds=3, seed=0) == [chosen]
+    chosen, *curve = measure_nested(embedding, wine, ["1-nn"], n_folds=3, seed=0, with_curve=True)
+    assert measure_nested(embedding, wine, ["1-nn"], n_folds=3, seed=0) == [chosen]
     assert {r.metric for r in curve} == {"error by dimension"}
-    everything = measure(embedding, *wine, ["1-nn"])
+    everything = measure(embedding, wine, ["1-nn"])
     at_weight = [r for r in everything if r.params == chosen.params]
     assert [(r.dimension, r.value) for r in curve] == [(r.dimension, r.value) for r in at_weight]
     assert chosen.value == curve[chosen.dimension - 1].value
@@ -122,15 +122,15 @@ def test_a_nested_choice_with_its_curve_adds_all_dimensions_at_the_chosen_weight
 
 def test_the_rows_themselves_leave_nothing_to_choose(wine):
     embedding = EmbeddingMethod(None, nested=False)
-    (plain,) = measure(embedding, *wine, ["1-nn"])
-    assert measure_nested(embedding, *wine, ["1-nn"], n_folds=3, seed=0) == [plain]
+    (plain,) = measure(embedding, wine, ["1-nn"])
+    assert measure_nested(embedding, wine, ["1-nn"], n_folds=3, seed=0) == [plain]
 
 
 def test_test_labels_have_no_say_in_the_nested_choice(wine):
     X, y, X_test, y_test = wine
     embedding = EmbeddingMethod(LSVA(n_components=3), WEIGHTS)
     one, other = (
-        measure_nested(embedding, X, y, X_test, labels, ["1-nn"], n_folds=3, seed=0)[0]
+        measure_nested(embedding, Fold(X, y, X_test, labels), ["1-nn"], n_folds=3, seed=0)[0]
         for labels in (y_test, y_test[::-1])
     )
     assert (one.params, one.dimension) == (other.params, other.dimension)
@@ -142,10 +142,10 @@ def test_test_labels_have_no_say_in_the_nested_choice(wine):
 )
 def test_without_any_direction_there_is_a_reason(embedding):
     X, y = np.ones((12, 3)), np.repeat(["a", "b"], 6)
-    (result,) = measure(embedding, X, y, X, y, ["1-nn"])
+    (result,) = measure(embedding, Fold(X, y, X, y), ["1-nn"])
     assert result.value is None
     assert "no direction" in result.reason
-    nested = measure_nested(embedding, X, y, X, y, ["1-nn", "3-nn"], n_folds=3, seed=0)
+    nested = measure_nested(embedding, Fold(X, y, X, y), ["1-nn", "3-nn"], n_folds=3, seed=0)
     assert [r.value for r in nested] == [None, None]
     assert [r.params for r in nested] == [{"head": "1-nn"}, {"head": "3-nn"}]
     assert all("no direction" in r.reason for r in nested)
@@ -155,8 +155,8 @@ def test_an_inner_fold_without_a_direction_leaves_no_choice():
     X, y = np.ones((12, 3)), np.repeat(["a", "b"], 6)
     X[0] = 5.0  # the one row that differs is missing from one inner training part
     embedding = EmbeddingMethod(LSVA(n_components=1), (1.0,))
-    assert measure(embedding, X, y, X, y, ["1-nn"])[0].value is not None
-    (result,) = measure_nested(embedding, X, y, X, y, ["1-nn"], n_folds=3, seed=0)
+    assert measure(embedding, Fold(X, y, X, y), ["1-nn"])[0].value is not None
+    (result,) = measure_nested(embedding, Fold(X, y, X, y), ["1-nn"], n_folds=3, seed=0)
     assert result.value is None
     assert "some fold" in result.reason
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -38,7 +37,7 @@ def client(cluster: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)  # workers that replace others inherit it
     complete(cluster)
-    cluster.run(os.environ.update, environment)
+    cluster.run(w.set_environment, environment)
     return cluster
 
 

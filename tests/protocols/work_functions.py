@@ -97,6 +97,11 @@ def unstorable(task: Task) -> list[Result]:
     return [Result("error", 0.5, {"rows": {1, 2}})]
 
 
+def set_environment(environment: dict[str, str]) -> None:
+    """Set variables of the process that this is called in."""
+    os.environ.update(environment)
+
+
 def counted_tasks(n_tasks: int, work: Callable = count_up, **options) -> list[Task]:
     """Return tasks that differ in their fold."""
     return [

@@ -21,7 +21,7 @@ from marginfold.linalg.tall import Array
 from marginfold.protocols.embeddings import EmbeddingMethod, measure, measure_nested
 from marginfold.protocols.records import Result
 from marginfold.protocols.results import coordinate_results
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold, folds
 from marginfold.protocols.studies import Skip, Task
 
 STUDY = "compare"
@@ -162,83 +162,67 @@ def _many_classes() -> Iterator[None]:
 @_many_classes()
 def evaluate(task: Task, *, source: Source | SentTable) -> list[Result]:
     """Measure a method on one fold."""
-    X, y, X_test, y_test, made = _prepared(task, source)
+    fold, made = _prepared(task, source)
+    n_folds = min(INNER_FOLDS, int(np.unique(fold.y, return_counts=True)[1].max()))
     nested = task.protocol == "nested"
     if isinstance(made, Candidates):
-        return _classified(made, X, y, X_test, y_test, nested, task.seed)
+        return _classified(made, fold, n_folds if nested else None, task.seed)
     if nested:
-        n_folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
         return measure_nested(
-            *(made, X, y, X_test, y_test, HEADS),
+            *(made, fold, HEADS),
             n_folds=n_folds,
             seed=task.seed,
             with_curve=True,
             choose_head=True,
         )
-    return measure(made, X, y, X_test, y_test, HEADS)
+    return measure(made, fold, HEADS)
 
 
-def _prepared(
-    task: Task, source: Source | SentTable
-) -> tuple[Array, Array, Array, Array, EmbeddingMethod | Candidates]:
+def _prepared(task: Task, source: Source | SentTable) -> tuple[Fold, EmbeddingMethod | Candidates]:
     rows = source.read()
     if rows.hash != task.options["data"]:
         raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
     train, test = folds(rows.labels, task.options["folds"], task.seed)[task.fold]
     X, X_test = rows.encoded(train, test)
-    y, y_test = rows.labels[train], rows.labels[test]
-    made = METHODS[task.method].make(
-        Size(
-            X.shape[0], X.shape[1], len(np.unique(y)), task.seed * task.options["folds"] + task.fold
-        )
-    )
-    return X, y, X_test, y_test, made
+    fold = Fold(X, rows.labels[train], X_test, rows.labels[test])
+    draw = task.seed * task.options["folds"] + task.fold
+    size = Size(X.shape[0], X.shape[1], len(np.unique(fold.y)), draw)
+    return fold, METHODS[task.method].make(size)
 
 
-def _classified(
-    candidates: Candidates,
-    X: Array,
-    y: Array,
-    X_test: Array,
-    y_test: Array,
-    nested: bool,
-    seed: int,
-) -> list[Result]:
+def _classified(candidates: Candidates, fold: Fold, n_folds: int | None, seed: int) -> list[Result]:
     """Return the error of the candidate that folds of the training rows prefer, or of all."""
-    if not nested:
+    if n_folds is None:
         return [
-            Result("error", _error(estimator, X, y, X_test, y_test), params)
+            Result("error", _error(estimator, fold), params)
             for estimator, params in zip(candidates.estimators, candidates.params, strict=True)
         ]
     chosen = 0
     if len(candidates.estimators) > 1:
-        inner = folds(y, min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max())), seed)
-        errors = [
-            np.mean([_error(e, X[a], y[a], X[b], y[b]) for a, b in inner])
-            for e in candidates.estimators
-        ]
+        inner = fold.inner(n_folds, seed)
+        errors = [np.mean([_error(e, part) for part in inner]) for e in candidates.estimators]
         chosen = int(np.argmin(errors))
-    error = _error(candidates.estimators[chosen], X, y, X_test, y_test)
+    error = _error(candidates.estimators[chosen], fold)
     return [Result("error", error, candidates.params[chosen])]
 
 
-def _error(estimator: Any, X: Array, y: Array, X_test: Array, y_test: Array) -> float:
-    return float(np.mean(clone(estimator).fit(X, y).predict(X_test) != y_test))
+def _error(estimator: Any, fold: Fold) -> float:
+    return float(np.mean(clone(estimator).fit(fold.X, fold.y).predict(fold.X_test) != fold.y_test))
 
 
 @_many_classes()
 def draw(task: Task, *, source: Source | SentTable) -> list[Result]:
     """Return two coordinates of held-out rows."""
-    X, y, X_test, y_test, made = _prepared(task, source)
+    fold, made = _prepared(task, source)
     if isinstance(made, Candidates):
-        transformer = made.estimators[0][:-1].fit(X, y)
+        transformer = made.estimators[0][:-1].fit(fold.X, fold.y)
     else:
-        transformer = clone(made.estimator).fit(X, y)
-    drawn = np.random.default_rng(task.seed).permutation(len(X_test))[:DRAWN_ROWS]
-    Z = transformer.transform(X_test[drawn])
+        transformer = clone(made.estimator).fit(fold.X, fold.y)
+    drawn = np.random.default_rng(task.seed).permutation(len(fold.X_test))[:DRAWN_ROWS]
+    Z = transformer.transform(fold.X_test[drawn])
     if Z.shape[1] < 2:
         raise Skip(f"{task.method} finds one component only")
-    return coordinate_results(Z[:, :2], map(str, y_test[drawn]))
+    return coordinate_results(Z[:, :2], map(str, fold.y_test[drawn]))
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from marginfold.estimators.lsva import LSVA
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph, PermutedGraph, ReconstructionGraph
 from marginfold.linalg.tall import Array
-from marginfold.papers.paper_data import row_count, rows_and_labels, split_scaled
+from marginfold.papers.paper_data import row_count, rows_and_labels, scaled_fold
 from marginfold.protocols.cells import NOT_COMPUTED, PERCENT, Evidence, accuracy_cell
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.results import Cell, Figure, Table
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold, folds
 from marginfold.protocols.statistics import paired_interval
 from marginfold.protocols.studies import StudySize, Task, select_tasks
 
@@ -177,16 +177,16 @@ def evaluate(task: Task) -> list[Result]:
     """Choose the graph weight by inner folds of the training rows; return the test error."""
     X, y = rows_and_labels(task.dataset)
     train, test = folds(y, task.options["folds"], task.seed)[task.fold]
-    rows, new = split_scaled(X, train, test, "whole")
+    fold = scaled_fold(X, y, train, test, "whole")
     if task.method in PLAIN_COSTS:
         model, params = plain_svm(task.protocol, PLAIN_COSTS[task.method]), {}
     else:
         graph = graph_of(task)
-        weight = chosen_weight(rows, y[train], graph, task)
+        weight = chosen_weight(fold, graph, task)
         model = graph_svm(task.protocol, graph, weight)
         params = {"graph_weight": weight}
-    predicted = model.fit(rows, y[train]).predict(new)
-    return [Result("error", float(np.mean(predicted != y[test])), params)]
+    predicted = model.fit(fold.X, fold.y).predict(fold.X_test)
+    return [Result("error", float(np.mean(predicted != fold.y_test)), params)]
 
 
 def graph_of(task: Task) -> Any:
@@ -213,19 +213,17 @@ def graph_svm(kernel: str, graph: Any, weight: float) -> GESVC:
     )
 
 
-def chosen_weight(rows: Array, y: Array, graph: Any, task: Task) -> float:
+def chosen_weight(fold: Fold, graph: Any, task: Task) -> float:
     """Return the weight with the least mean error over inner folds, the smallest of equal ones."""
     tried = task.options["weights"]
     errors = [
-        path_errors(task.protocol, graph, tried, rows[train], y[train], rows[test], y[test])
-        for train, test in folds(y, task.options["inner_folds"], task.seed)
+        path_errors(task.protocol, graph, tried, part)
+        for part in fold.inner(task.options["inner_folds"], task.seed)
     ]
     return float(tried[int(np.mean(errors, axis=0).argmin())])
 
 
-def path_errors(
-    kernel: str, graph: Any, tried: Sequence[float], rows: Array, y: Array, new: Array, y_new: Array
-) -> list[float]:
+def path_errors(kernel: str, graph: Any, tried: Sequence[float], fold: Fold) -> list[float]:
     """Return the test error of each weight; labels are 0 and 1.
 
     For two classes GESVC is the first component of LSVA, which shares the work of all weights;
@@ -241,12 +239,12 @@ def path_errors(
         **_kernel(kernel),
     )
     errors = []
-    for fitted in lsva.fit_path(rows, y, tried):
+    for fitted in lsva.fit_path(fold.X, fold.y, tried):
         if fitted.tasks_[0] is None:
-            predicted = np.full(len(new), np.bincount(y).argmax())
+            predicted = np.full(len(fold.X_test), np.bincount(fold.y).argmax())
         else:
-            predicted = (fitted.decision_function(new)[:, 0] > 0).astype(int)
-        errors.append(float(np.mean(predicted != y_new)))
+            predicted = (fitted.decision_function(fold.X_test)[:, 0] > 0).astype(int)
+        errors.append(float(np.mean(predicted != fold.y_test)))
     return errors
 
 

@@ -16,7 +16,7 @@ from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph, PermutedGraph
-from marginfold.papers.paper_data import row_count, rows_and_labels, split_scaled
+from marginfold.papers.paper_data import row_count, rows_and_labels, scaled_fold, split_scaled
 from marginfold.protocols.cells import (
     PERCENT,
     Evidence,
@@ -282,16 +282,15 @@ def evaluate(task: Task) -> list[Result]:
     X, y = rows_and_labels(task.dataset)
     train, test = folds(y, N_FOLDS, task.seed)[task.fold]
     nested = task.protocol == "nested"
-    rows, new = split_scaled(X, train, test, "train" if nested else "whole")
+    rows = scaled_fold(X, y, train, test, "train" if nested else "whole")
     size = study_size(task.options["scale"])
     if task.method == PERMUTED:
         embedding = permuted(size, X.shape[1], task.seed * N_FOLDS + task.fold)
     else:
         embedding = (LINEAR | KERNEL)[task.method].make(size, X.shape[1])
-    arguments: Any = (embedding, rows, y[train], new, y[test], [HEAD])
     if nested:
-        return measure_nested(*arguments, n_folds=INNER_FOLDS, seed=task.seed)
-    return measure(*arguments)
+        return measure_nested(embedding, rows, [HEAD], n_folds=INNER_FOLDS, seed=task.seed)
+    return measure(embedding, rows, [HEAD])
 
 
 def draw_coordinates(task: Task) -> list[Result]:

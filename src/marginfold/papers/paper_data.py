@@ -9,6 +9,7 @@ import numpy as np
 from marginfold import data as datasets
 from marginfold.errors import InvalidParameterError, MarginfoldError
 from marginfold.linalg.tall import Array
+from marginfold.protocols.splits import Fold
 from marginfold.protocols.studies import Skip
 
 SCALINGS = {
@@ -83,6 +84,12 @@ def split_scaled(
     centre, half = _range(seen, scaling)
     scaled = (filled - centre) / half
     return scaled[train], scaled[test]
+
+
+def scaled_fold(X: Array, y: Array, train: Array, test: Array, scaling: str) -> Fold:
+    """Return scaled training and test rows with their labels."""
+    rows, new = split_scaled(X, train, test, scaling)
+    return Fold(rows, y[train], new, y[test])
 
 
 def _means(seen: Array, *, within_range: bool) -> Array:

@@ -13,7 +13,7 @@ from marginfold.errors import NoDirectionError
 from marginfold.linalg.tall import Array
 from marginfold.protocols.held_out import errors_by_dimension
 from marginfold.protocols.records import Result
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold
 
 EQUAL_DIGITS = 12
 """Errors that agree to so many decimals are equal: their means differ by rounding only."""
@@ -52,17 +52,15 @@ class EmbeddingMethod:
         except NoDirectionError:
             return
 
-    def curves(
-        self, X: Array, y: Array, X_test: Array, y_test: Array, heads: Sequence[str]
-    ) -> dict[tuple[str, float | None], Array]:
+    def curves(self, fold: Fold, heads: Sequence[str]) -> dict[tuple[str, float | None], Array]:
         """Return the errors by dimension for each head and graph weight."""
         found = {}
-        for weight, fitted in self.fits(X, y):
-            rows, new = (
-                (X, X_test) if fitted is None else (fitted.transform(X), fitted.transform(X_test))
-            )
+        for weight, fitted in self.fits(fold.X, fold.y):
+            rows, new = fold.X, fold.X_test
+            if fitted is not None:
+                rows, new = fitted.transform(rows), fitted.transform(new)
             for head in heads:
-                errors = errors_by_dimension(head, rows, y, new, y_test)
+                errors = errors_by_dimension(head, rows, fold.y, new, fold.y_test)
                 found[head, weight] = errors if self.nested else errors[-1:]
         return found
 
@@ -100,16 +98,9 @@ def best_selection(
     )
 
 
-def measure(
-    embedding: EmbeddingMethod,
-    X: Array,
-    y: Array,
-    X_test: Array,
-    y_test: Array,
-    heads: Sequence[str],
-) -> list[Result]:
+def measure(embedding: EmbeddingMethod, fold: Fold, heads: Sequence[str]) -> list[Result]:
     """Return the error of every head, graph weight and dimension on the test rows."""
-    curves = embedding.curves(X, y, X_test, y_test, heads)
+    curves = embedding.curves(fold, heads)
     if not curves:
         return [Result("error", None, reason="no direction carries anything")]
     return [
@@ -121,10 +112,7 @@ def measure(
 
 def measure_nested(
     embedding: EmbeddingMethod,
-    X: Array,
-    y: Array,
-    X_test: Array,
-    y_test: Array,
+    fold: Fold,
     heads: Sequence[str],
     *,
     n_folds: int,
@@ -137,11 +125,8 @@ def measure_nested(
     ``with_curve`` adds the test errors of all dimensions at the chosen weight, as the metric
     "error by dimension".  ``choose_head`` keeps the head that is best inside, the first of equals.
     """
-    inner = [
-        embedding.curves(X[train], y[train], X[test], y[test], heads)
-        for train, test in folds(y, n_folds, seed)
-    ]
-    outer = embedding.curves(X, y, X_test, y_test, heads)
+    inner = [embedding.curves(part, heads) for part in fold.inner(n_folds, seed)]
+    outer = embedding.curves(fold, heads)
     choices = {head: best_selection(inner, head) for head in heads}
     if choose_head:
         choices = dict([_best_head(choices)])

@@ -15,7 +15,7 @@ from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph
-from marginfold.linalg.tall import Array
+from marginfold.protocols.splits import Fold
 from marginfold.protocols.studies import study_size
 
 STUDY = "mrgepsvm"
@@ -176,31 +176,26 @@ def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -
     return METHODS[method].make(params, setting, kernel)
 
 
-Split = tuple[Array, Array, Array, Array]
-"""Training rows and labels, test rows and labels."""
-
-
-def error(method: str, params: Params, split: Split, setting: Setting = PRINTED_SETTING) -> float:
+def error(method: str, params: Params, fold: Fold, setting: Setting = PRINTED_SETTING) -> float:
     """Return the share of wrong test rows."""
-    rows, y, new, y_new = split
-    predicted = estimator(method, params, setting).fit(rows, y).predict(new)
-    return float(np.mean(predicted != y_new))
+    predicted = estimator(method, params, setting).fit(fold.X, fold.y).predict(fold.X_test)
+    return float(np.mean(predicted != fold.y_test))
 
 
 def chosen(
-    method: str, tried: Grid, splits: Iterable[Split], setting: Setting = PRINTED_SETTING
+    method: str, tried: Grid, folds: Iterable[Fold], setting: Setting = PRINTED_SETTING
 ) -> dict[str, float]:
     """Return the parameters with the least mean error, those nearest to 2^0 of equal ones."""
-    options, splits = candidates(method, tried), list(splits)
+    options, folds = candidates(method, tried), list(folds)
     means = [
-        np.mean([_error_or_never(method, params, split, setting) for split in splits])
+        np.mean([_error_or_never(method, params, fold, setting) for fold in folds])
         for params in options
     ]
     return options[int(np.argmin(means))]
 
 
-def _error_or_never(method: str, params: Params, split: Split, setting: Setting) -> float:
+def _error_or_never(method: str, params: Params, fold: Fold, setting: Setting) -> float:
     try:
-        return error(method, params, split, setting)
+        return error(method, params, fold, setting)
     except SolverError:
         return NEVER

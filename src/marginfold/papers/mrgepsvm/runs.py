@@ -14,11 +14,11 @@ from marginfold.estimators.lpp import LPP
 from marginfold.graphs import NeighborGraph
 from marginfold.linalg.tall import Array
 from marginfold.papers.mrgepsvm import methods
-from marginfold.papers.paper_data import rows_and_labels, split_scaled
+from marginfold.papers.paper_data import rows_and_labels, scaled_fold, split_scaled
 from marginfold.protocols.embeddings import EmbeddingMethod, best_selection
 from marginfold.protocols.records import Result
 from marginfold.protocols.results import coordinate_results
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold, folds
 from marginfold.protocols.studies import Skip, StudySize, Task, select_tasks, study_size
 
 KERNELS = {"1": "linear", "2": "rbf"}
@@ -152,11 +152,11 @@ def measure_tuned(task: Task) -> list[Result]:
     """Choose parameters on a tenth of all rows, trained on the others; measure on all folds."""
     X, y = rows_and_labels(task.dataset)
     rest, tuning = folds(y, TUNING_FOLDS, task.seed)[0]
-    splits = [_split(X, y, rest, tuning, "whole")]
+    splits = [scaled_fold(X, y, rest, tuning, "whole")]
     params = methods.chosen(task.method, task.options["grid"], splits)
     results = []
     for fold, (train, test) in enumerate(folds(y, task.options["folds"], task.seed)):
-        error = methods.error(task.method, params, _split(X, y, train, test, "whole"))
+        error = methods.error(task.method, params, scaled_fold(X, y, train, test, "whole"))
         results.append(Result("error", error, params | {"test_fold": fold}))
     return results
 
@@ -166,17 +166,12 @@ def measure_nested(task: Task) -> list[Result]:
     X, y = rows_and_labels(task.dataset)
     train, test = folds(y, task.options["folds"], task.seed)[task.fold]
     inner = [
-        _split(X, y, train[own], train[other], "train")
+        scaled_fold(X, y, train[own], train[other], "train")
         for own, other in folds(y[train], task.options["inner_folds"], task.seed)
     ]
     params = methods.chosen(task.method, task.options["grid"], inner)
-    error = methods.error(task.method, params, _split(X, y, train, test, "train"))
+    error = methods.error(task.method, params, scaled_fold(X, y, train, test, "train"))
     return [Result("error", error, params)]
-
-
-def _split(X: Array, y: Array, train: Array, test: Array, scaling: str) -> methods.Split:
-    rows, new = split_scaled(X, train, test, scaling)
-    return rows, y[train], new, y[test]
 
 
 def no_drivers(task: Task) -> list[Result]:
@@ -250,12 +245,8 @@ def measure_digits(task: Task) -> list[Result]:
     """Draw images, choose parameters by folds of the training images, measure on the others."""
     X, y = rows_and_labels(task.dataset)
     train, test = drawn(y, task.options["per_class"], task.options["labelled"], task.seed)
-    rows, new = split_scaled(X, train, test, "global")
-    inner = [
-        (rows[own], y[train][own], rows[other], y[train][other])
-        for own, other in folds(y[train], task.options["inner_folds"], task.seed)
-    ]
-    outer = (rows, y[train], new, y[test])
+    outer = scaled_fold(X, y, train, test, "global")
+    inner = outer.inner(task.options["inner_folds"], task.seed)
     if task.method == "LPP":
         return _measure_lpp(task, inner, outer)
     params = methods.chosen(task.method, task.options["grid"], inner, DIGIT_SETTING)
@@ -280,17 +271,17 @@ def drawn(y: Array, per_class: int, n_labelled: int, seed: int) -> tuple[Array, 
     return np.concatenate(train), np.concatenate(test)
 
 
-def _measure_lpp(task: Task, inner: list[methods.Split], outer: methods.Split) -> list[Result]:
+def _measure_lpp(task: Task, inner: list[Fold], outer: Fold) -> list[Result]:
     """Choose ridge and dimension of LPP with 1-NN; return the test error."""
     choices = []
     for ridge in (2.0**i for i in task.options["grid"]["ridge"]):
-        choice = best_selection([_lpp(ridge).curves(*split, [HEAD]) for split in inner], HEAD)
+        choice = best_selection([_lpp(ridge).curves(part, [HEAD]) for part in inner], HEAD)
         if choice is not None:
             choices.append((choice.error, choice.dimension, ridge))
     if not choices:
         raise Skip("LPP finds no direction in some fold")
     _, dimension, ridge = min(choices)
-    errors = _lpp(ridge).curves(*outer, [HEAD])[HEAD, None]
+    errors = _lpp(ridge).curves(outer, [HEAD])[HEAD, None]
     k = min(dimension, len(errors))
     return [Result("error", float(errors[k - 1]), {"head": HEAD, "ridge": ridge}, k)]
 

@@ -16,11 +16,11 @@ from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.linalg.tall import Array
-from marginfold.papers.paper_data import rows_and_labels, split_scaled
+from marginfold.papers.paper_data import rows_and_labels, scaled_fold
 from marginfold.protocols.embeddings import EmbeddingMethod, measure, measure_nested
 from marginfold.protocols.records import Result
 from marginfold.protocols.results import coordinate_results
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold, folds
 from marginfold.protocols.studies import Skip, StudySize, Task, select_tasks
 
 STUDY = "wsvda"
@@ -255,18 +255,17 @@ def _pictures(size: StudySize) -> Iterable[Task]:
 
 def evaluate(task: Task) -> list[Result]:
     """Train on one fold, test on the others: all dimensions, or the one chosen inside the fold."""
-    rows, y, new, y_new = _split(task)
+    fold, heads = _fold(task), list(HEADS.values())
     if task.method == SVM:
-        svm = GESVC(C=task.options["C"], graph="within", graph_weight=0.0).fit(rows, y)
-        return [Result("error", 1.0 - float(svm.score(new, y_new)))]
-    method = embedding(task.method, rows.shape[1], task.options)
-    arguments: Any = (method, rows, y, new, y_new, list(HEADS.values()))
+        svm = GESVC(C=task.options["C"], graph="within", graph_weight=0.0).fit(fold.X, fold.y)
+        return [Result("error", 1.0 - float(svm.score(fold.X_test, fold.y_test)))]
+    method = embedding(task.method, fold.X.shape[1], task.options)
     if not task.protocol.startswith(HONEST):
-        return measure(*arguments)
-    least = int(np.bincount(y).min())
+        return measure(method, fold, heads)
+    least = int(np.bincount(fold.y).min())
     if least < INNER_FOLDS:
         raise Skip(f"{INNER_FOLDS} inner folds need as many rows of a class; a fold has {least}")
-    return measure_nested(*arguments, n_folds=INNER_FOLDS, seed=task.seed)
+    return measure_nested(method, fold, heads, n_folds=INNER_FOLDS, seed=task.seed)
 
 
 def embedding(method: str, n_columns: int, options: Mapping[str, Any]) -> EmbeddingMethod:
@@ -329,7 +328,7 @@ def separable(points: Array, y: Array) -> bool:
 
 
 def _picture(task: Task) -> tuple[Array, Array]:
-    rows, y, _, _ = _split(task)
+    rows, y, _, _ = _fold(task)
     n_wanted = max(j for _, j in PAIRS)
     if task.method not in EMBEDDINGS:
         return rows[:, :n_wanted], y
@@ -337,7 +336,7 @@ def _picture(task: Task) -> tuple[Array, Array]:
     return np.asarray(fitted.transform(rows)), y
 
 
-def _split(task: Task) -> tuple[Array, Array, Array, Array]:
+def _fold(task: Task) -> Fold:
     """Return the scaled rows and labels of one fold, then those of the others."""
     X, y = rows_of(task.dataset)
     options = task.options
@@ -345,6 +344,4 @@ def _split(task: Task) -> tuple[Array, Array, Array, Array]:
         splits = windows(y, options["folds"], options["sizes"])
     else:
         splits = folds(y, options["folds"], task.seed, inverted=True)
-    train, test = splits[task.fold]
-    rows, new = split_scaled(X, train, test, options["scaling"])
-    return rows, y[train], new, y[test]
+    return scaled_fold(X, y, *splits[task.fold], options["scaling"])
