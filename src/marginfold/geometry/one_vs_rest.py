@@ -38,11 +38,13 @@ class LabelledRows:
 
     def signs(self, task: Task) -> Array:
         """Return +1 on the positive side of the task and -1 elsewhere."""
-        return np.where(np.isin(self.codes, task), 1.0, -1.0)
+        return np.asarray(self.class_signs(task)[self.codes])
 
     def class_signs(self, task: Task) -> Array:
         """Return the signs of the classes."""
-        return np.where(np.isin(np.arange(self.n_classes), task), 1.0, -1.0)
+        signs = np.full(self.n_classes, -1.0)
+        signs[list(task)] = 1.0
+        return signs
 
     def class_costs(self, task: Task, C: float) -> Array:
         """Return the cost of the hinge loss of a row of weight 1, for each class."""
