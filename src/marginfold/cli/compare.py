@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
     from marginfold.compare.runs import Comparison, Source
     from marginfold.protocols.records import RecordStore
+    from marginfold.protocols.results import Figure
 
 EXAMPLES = """\b
 Examples:
@@ -84,6 +85,7 @@ def compare(
     _check(protocol, report, overwrite)
     check_scheduler(jobs, scheduler)
     from marginfold.compare.runs import Comparison
+    from marginfold.protocols.records import RecordStore
 
     with ExitStack() as stack:
         source = _source(data, target, drop, categorical, drop_missing_target, stack)
@@ -91,7 +93,8 @@ def compare(
         comparison = Comparison.of(
             source, names, protocol=protocol, n_folds=folds, n_repeats=repeats
         )
-        store = _store(run, stack)
+        folder = run or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        store = stack.enter_context(RecordStore(folder))
         with kept_in(run):
             verdict, tasks = _run(comparison, store, jobs, scheduler)
         if report is not None:
@@ -120,14 +123,6 @@ def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
         )
     if report is not None:
         check_writable(report, overwrite=overwrite)
-
-
-def _store(run: Path | None, stack: ExitStack) -> RecordStore:
-    """Open the records of the run; without a folder they last as long as the command."""
-    from marginfold.protocols.records import RecordStore
-
-    folder = run or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    return stack.enter_context(RecordStore(folder))
 
 
 def _run(
@@ -180,8 +175,8 @@ def _write(
     path: Path,
     comparison: Comparison,
     verdict: Verdict,
-    figures: Any,
-    store: Any,
+    figures: list[Figure],
+    store: RecordStore,
     overwrite: bool,
     run: Path | None,
 ) -> None:

@@ -165,7 +165,7 @@ def _check_save(save: Path | None, overwrite: bool) -> None:
         check_writable(save, overwrite=overwrite)
 
 
-def _described(fitted: Fitted, method: str, labels: Any, n_columns: int) -> dict[str, Any]:
+def _described(fitted: Fitted, method: str, labels: Array, n_columns: int) -> dict[str, Any]:
     """Return what is said about a fit, as plain values."""
     import numpy as np
 

@@ -8,16 +8,20 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from marginfold.errors import ClusterError
 
+if TYPE_CHECKING:
+    from marginfold.protocols.run import Outcome
+    from marginfold.runtime.progress import Progress
+
 LINE = 100
 """Characters of a line of words."""
 
-Follow = Callable[[Any, int, int], None]
+Follow = Callable[["Outcome | None", int, int], None]
 
 
 def show_json(result: Mapping[str, Any]) -> None:
@@ -100,7 +104,7 @@ def follow(label: str) -> Iterator[Follow | None]:
     with _bars() as bars:
         shown = bars.add_task(label, total=None)
 
-        def move(outcome: Any, done: int, total: int) -> None:
+        def move(outcome: Outcome | None, done: int, total: int) -> None:
             words = label if outcome is None else str(outcome.task)
             bars.update(shown, description=words, completed=done, total=total)
 
@@ -118,7 +122,7 @@ def watched() -> Iterator[None]:
     with _bars() as bars:
         shown: dict[str, Any] = {}
 
-        def move(event: Any) -> None:
+        def move(event: Progress) -> None:
             if event.stage not in shown:
                 shown[event.stage] = bars.add_task(event.stage)
             bars.update(shown[event.stage], completed=event.done, total=event.total)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -23,6 +23,11 @@ from marginfold.protocols.records import Result
 from marginfold.protocols.results import coordinate_results
 from marginfold.protocols.splits import Fold, folds
 from marginfold.protocols.studies import Skip, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from marginfold.data import Columns
 
 STUDY = "compare"
 
@@ -247,7 +252,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class SentTable:
-    """A table that travels with the work, once for all tasks."""
+    """A table that is sent with the work, once for all tasks."""
 
     path: str
     rows: LabelledTable
@@ -262,9 +267,9 @@ class LabelledTable:
     """A table that was read: features with their kinds, labels, and a hash of both."""
 
     name: str
-    frame: Any
+    frame: pd.DataFrame
     labels: Array
-    columns: Any
+    columns: Columns
 
     @cached_property
     def hash(self) -> str:

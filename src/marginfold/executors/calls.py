@@ -36,10 +36,10 @@ def run_calls(
     Parameters
     ----------
     function : callable
-        It takes one item.  It travels once to each process, so what all calls share belongs to it:
+        It takes one item.  It is sent once to each process, so what all calls share belongs to it:
         ``functools.partial(function, X=X, y=y)``.
     items : iterable
-        They travel with their calls.
+        They are sent with their calls.
     n_jobs : int, default=1
         Processes of this machine.  1 and None compute in this process; -1 means one for each core,
         -2 one less.

@@ -90,11 +90,8 @@ def on_cluster(
             if deaths[position] < attempts:
                 suspects.append(position)
             else:
-                yield position, WorkerLostError(_death_message(deaths[position]))
-
-
-def _death_message(deaths: int) -> str:
-    return f"its worker died {deaths} times (killed, or out of memory)"
+                why = f"its worker died {deaths[position]} times (killed, or out of memory)"
+                yield position, WorkerLostError(why)
 
 
 @contextmanager
@@ -251,7 +248,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out the advice to split a large graph: the function travels once as it is."""
+    """Silence the advice to split a large graph: the function is sent once as it is."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -401,14 +402,10 @@ def _paired(dataset: str, method: str, kernel: str, evidence: Evidence) -> Array
         }
         for name in (reference(kernel), method)
     )
-    common = plain.keys() & other.keys()
+    n_folds = Counter(seed for seed, _ in plain.keys() & other.keys())
     rows = [
         [plain[seed, fold] - other[seed, fold] for fold in range(N_FOLDS)]
-        for seed in _whole(common)
+        for seed in sorted(n_folds)
+        if n_folds[seed] == N_FOLDS
     ]
     return np.array(rows).reshape(-1, N_FOLDS)
-
-
-def _whole(keys: Iterable[tuple[int, int]]) -> list[int]:
-    found = [seed for seed, _ in keys]
-    return sorted({seed for seed in found if found.count(seed) == N_FOLDS})

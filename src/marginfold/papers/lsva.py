@@ -311,12 +311,11 @@ def tables(store: RecordStore, size: StudySize) -> list[Table]:
     evidence = Evidence(store, study_tasks(size))
     made = [_table(number, evidence, size) for number in TABLES]
     made += [_differences(evidence, size)]
-    return [table for table in made if any(_is_own(cell) for cell in table.cells)]
-
-
-def _is_own(cell: Cell) -> bool:
-    """Whether the cell has a value that no other table lends it."""
-    return cell.value is not None and cell.column not in SHARED
+    return [
+        table
+        for table in made
+        if any(c.value is not None and c.column not in SHARED for c in table.cells)
+    ]
 
 
 def _table(number: str, evidence: Evidence, size: StudySize) -> Table:

@@ -295,17 +295,16 @@ def _panels(dataset: str, evidence: Evidence) -> list[Panel]:
     panels = [
         Panel(
             f"from {name}",
-            [_scatter("rows", data, "points"), _scatter("rebuilt", points[name], "crosses")],
+            [
+                Series("rows", *data, kind="points"),
+                Series("rebuilt", *points[name], kind="crosses"),
+            ],
             "x1",
             "x2",
         )
         for name in COMPONENTS
     ]
-    return [*panels, Panel("scores", [_scatter("", points["scores"], "points")], "z1", "z2")]
-
-
-def _scatter(name: str, points: tuple[Array, Array], kind: str) -> Series:
-    return Series(name, *points, kind=kind)
+    return [*panels, Panel("scores", [Series("", *points["scores"], kind="points")], "z1", "z2")]
 
 
 def _spectrum_figure(evidence: Evidence, size: StudySize) -> Figure:

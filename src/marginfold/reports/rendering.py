@@ -256,7 +256,7 @@ def counts(source: Mapping[str, Any]) -> str:
     '300 records, 1 seed'
     """
     others = ((name, value) for name, value in source.items() if name not in COLUMNS)
-    return ", ".join(f"{value} {_singular(name) if value == 1 else name}" for name, value in others)
+    return ", ".join(f"{v} {name.removesuffix('s') if v == 1 else name}" for name, v in others)
 
 
 def _terms(name: str, value: Any) -> Iterator[str]:
@@ -289,7 +289,3 @@ def _literal(value: Any) -> str:
     if isinstance(value, Real):
         return repr(float(value))
     return "'" + str(value).replace("'", "''") + "'"
-
-
-def _singular(name: str) -> str:
-    return name.removesuffix("s")

@@ -87,7 +87,7 @@ def watch(callback: Callable[[Progress], object]) -> Iterator[Watch]:
     keep raises `CancelledError` and leaves the estimator as it was.  Further work in the block is
     cancelled too.
 
-    Blocks may be nested: every watcher is told, the innermost first.  An error that the callback
+    Blocks may be nested: every callback is called, the innermost first.  An error that the callback
     raises ends the work like any other error.
 
     Parameters
