@@ -362,18 +362,10 @@ def curve(records: Sequence[Record]) -> Array:
         if r.value is not None and r.dimension is not None:
             fold[r.dimension] = r.value
     depth = min((len(fold) for fold in errors.values()), default=0)
-    seeds = sorted({seed for seed, _ in errors})
-    means = [
-        np.mean(
-            [
-                [fold[k] for k in range(1, depth + 1)]
-                for (own, _), fold in errors.items()
-                if own == seed
-            ],
-            axis=0,
-        )
-        for seed in seeds
-    ]
+    by_seed: dict[int, list[list[float]]] = {}
+    for (seed, _), fold in errors.items():
+        by_seed.setdefault(seed, []).append([fold[k] for k in range(1, depth + 1)])
+    means = [np.mean(by_seed[seed], axis=0) for seed in sorted(by_seed)]
     return PERCENT * (1.0 - np.array(means)) if depth else np.zeros((0, 0))
 
 
