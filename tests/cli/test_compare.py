@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import os
-import pty
 import re
 import signal
 import sqlite3
@@ -271,22 +270,11 @@ def alone(folder, capsys):
     return strict(out)
 
 
-def test_a_terminal_gets_a_bar_without_colours(monkeypatch, capsys):
+def test_a_terminal_gets_a_bar_without_colours(terminal, capsys):
     """Standard error is a terminal of its own; NO_COLOR is heeded."""
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    parent, child = pty.openpty()
-    try:
-        with (
-            open(child, "w", encoding="utf-8", closefd=False) as screen,
-            monkeypatch.context() as patch,
-        ):
-            patch.setattr(sys, "stderr", screen)
-            assert main(["compare", "iris", "--methods", "lda", *SHORT]) == 0
-        bar = os.read(parent, 1_000_000).decode()
-    finally:
-        os.close(parent)
-        os.close(child)
+    with terminal.as_standard_error():
+        assert main(["compare", "iris", "--methods", "lda", *SHORT]) == 0
+    bar = terminal.shown()
     assert "5/5" in bar
     assert "\x1b[3" not in bar  # the sequences of colours
     assert "\x1b" not in capsys.readouterr().out
