@@ -15,6 +15,7 @@ import numpy as np
 from marginfold.feature_maps import Linear
 from marginfold.geometry.metric import Metric, rank_of
 from marginfold.geometry.moments import spread
+from marginfold.graphs import GraphRows, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.linalg.tall import Array, SharedRows, dense, rotated
 from marginfold.validation.labels import UNLABELLED
@@ -140,9 +141,7 @@ class LocalCoordinates:
 
     def form(self, rule: Any) -> GraphForm:
         """Build the graph on the points."""
-        laplacian = rule.build(
-            self.points, self.codes, unlabeled=UNLABELLED, sample_weight=self.weights
-        )
+        laplacian = laplacian_of(rule, GraphRows.of(self.points, self.weights, self.codes))
         if self.axes is None:
             return GraphForm(laplacian.scatter(self.rows), laplacian.degrees)
         total = self.axes @ self.total @ self.axes.T
@@ -156,11 +155,9 @@ class LocalCoordinates:
     def class_scatter(self, rule: Any, code: int, factor: float) -> Array:
         """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
         members = np.flatnonzero((self.codes == code) & (self.weights > 0))
-        laplacian = rule.build(
-            self.points[members],
-            np.full(len(members), code),
-            sample_weight=factor * self.weights[members],
-        )
+        one_class = np.zeros(len(members), dtype=np.intp)
+        weights = factor * self.weights[members]
+        laplacian = laplacian_of(rule, GraphRows.of(self.points[members], weights, one_class))
         return np.asarray(laplacian.scatter(self.Z[members]))
 
     def solver_rows(self, metric: Metric) -> SharedRows:

@@ -12,7 +12,7 @@ from marginfold.estimators.inputs import coordinates
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
 from marginfold.geometry.moments import score_signs
-from marginfold.graphs import SHORTHANDS, resolve_graph
+from marginfold.graphs import SHORTHANDS, resolve_graph, uses_labels
 from marginfold.graphs.classes import BetweenClassGraph
 from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.planner.memory_check import check_memory
@@ -55,7 +55,7 @@ class Recipe:
         rules = [
             SHORTHANDS[g]() if isinstance(g, str) and g in SHORTHANDS else g for g in self.graphs
         ]
-        return any(bool(getattr(rule, "uses_labels", hasattr(rule, "build"))) for rule in rules)
+        return any(uses_labels(rule) for rule in rules)
 
 
 class GraphEmbedding(Projection):

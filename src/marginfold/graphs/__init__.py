@@ -17,13 +17,21 @@ from marginfold.graphs.neighbors import NeighborGraph
 from marginfold.graphs.permuted import PermutedGraph
 from marginfold.graphs.precomputed import PrecomputedGraph
 from marginfold.graphs.reconstruction import ReconstructionGraph
-from marginfold.graphs.rule import GraphRule, ScaledGraph, SumGraph
+from marginfold.graphs.rule import (
+    GraphRows,
+    GraphRule,
+    ScaledGraph,
+    SumGraph,
+    laplacian_of,
+    uses_labels,
+)
 
 __all__ = [
     "SHORTHANDS",
     "AnchorGraph",
     "BetweenClassGraph",
     "GraphDescription",
+    "GraphRows",
     "GraphRule",
     "Laplacian",
     "NeighborGraph",
@@ -34,7 +42,9 @@ __all__ = [
     "SumGraph",
     "TotalGraph",
     "WithinClassGraph",
+    "laplacian_of",
     "resolve_graph",
+    "uses_labels",
 ]
 
 SHORTHANDS: dict[str, type[GraphRule]] = {
