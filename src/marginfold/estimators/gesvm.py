@@ -216,7 +216,7 @@ class GESVC(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Any:
         """Return margins: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         X = read_new_rows(self, X)
-        scores = self.feature_map_.project(X, self.directions_) + self.intercepts_
+        scores = self.feature_map_.images(X, self.directions_) + self.intercepts_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @row_by_row

@@ -175,7 +175,7 @@ class MarginSubspace(Projection, ABC):
     def decision_function(self, X: Any) -> Any:
         """Return the decision value of each component's own task, (n_samples, n_components_)."""
         X = read_new_rows(self, X)
-        projected = self.feature_map_.project(X, self.directions_)
+        projected = self.feature_map_.images(X, self.directions_)
         return np.asarray(projected * self.norms_ + self.intercepts_)
 
     def _scaled_directions(self) -> Array:

@@ -193,7 +193,7 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         depend on the arbitrary length of an eigenvector).
         """
         X = read_new_rows(self, X)
-        return np.abs(self.feature_map_.project(X, self.normals_.T) + self.offsets_)
+        return np.abs(self.feature_map_.images(X, self.normals_.T) + self.offsets_)
 
     @row_by_row
     def decision_function(self, X: Any) -> Any:
