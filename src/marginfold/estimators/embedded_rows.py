@@ -17,7 +17,7 @@ from marginfold.geometry.metric import Metric, rank_of
 from marginfold.geometry.moments import spread
 from marginfold.graphs import GraphRows, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
-from marginfold.linalg.tall import Array, SharedRows, dense, rotated
+from marginfold.linalg.tall import Array, SharedRows, dense, gram, is_constant, rotated
 from marginfold.validation.labels import UNLABELLED
 
 
@@ -47,6 +47,10 @@ class Coordinates(Protocol):
     @property
     def weights(self) -> Array:
         """Sample weights."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of coordinates."""
 
     @property
     def total(self) -> Array:
@@ -94,32 +98,47 @@ class LocalCoordinates:
     feature_map : object
         Fitted.
     rows : array of shape (n, m)
-        Their product with the axes has the coordinates; it is written over them when `Z` is asked
-        for.
+        The coordinates are ``(rows - origin) @ axes``; they take the place of the rows when `Z` is
+        asked for.
     axes : array of shape (m, r) or None
-        Orthonormal columns; None stands for the identity.
-    total : array of shape (r, r)
-        The weighted Z'Z.
+        Orthonormal columns; None stands for the identity.  With axes, the rows may be written to.
+    origin : array of shape (m,) or None
+        None stands for 0.
     points : array or sparse matrix
         The rows that graphs are built on.
     codes : array of shape (n,) or None
     weights : array of shape (n,)
+    known_total : array of shape (r, r) or None
+        The weighted Z'Z, if the feature map knows it.
     """
 
     feature_map: Any
     rows: Array
     axes: Array | None
-    total: Array
+    origin: Array | None
     points: Any
     codes: Array | None
     weights: Array
+    known_total: Array | None = None
 
     @property
     def Z(self) -> Array:  # noqa: N802
         """The coordinates of all rows, shape (n, r)."""
+        if self.origin is not None:
+            self.rows, self.origin = self.rows - self.origin, None
         if self.axes is not None:
             self.rows, self.axes = rotated(self.rows, self.axes), None
         return self.rows
+
+    @property
+    def n_columns(self) -> int:
+        """Number of coordinates."""
+        return int((self.rows if self.axes is None else self.axes).shape[1])
+
+    @cached_property
+    def total(self) -> Array:
+        """The weighted Z'Z."""
+        return gram(self.Z, self.weights) if self.known_total is None else self.known_total
 
     @cached_property
     def blocks(self) -> LocalBlocks:
@@ -143,7 +162,7 @@ class LocalCoordinates:
         """Build the graph on the points."""
         laplacian = laplacian_of(rule, GraphRows.of(self.points, self.weights, self.codes))
         if self.axes is None:
-            return GraphForm(laplacian.scatter(self.rows), laplacian.degrees)
+            return GraphForm(laplacian.scatter(self.Z), laplacian.degrees)
         total = self.axes @ self.total @ self.axes.T
         scatter = self.axes.T @ laplacian.scatter_with(self.rows, total) @ self.axes
         return GraphForm(0.5 * (scatter + scatter.T), laplacian.degrees)
@@ -162,7 +181,11 @@ class LocalCoordinates:
 
     def solver_rows(self, metric: Metric) -> SharedRows:
         """Return the labelled rows in the eigenvectors of the metric."""
-        known = np.asarray(self.codes) != UNLABELLED
+        codes = np.asarray(self.codes)
+        everyone = bool(codes.min() != UNLABELLED)
         turns = [turn for turn in (self.axes, metric.Q) if turn is not None]
         rotation = turns[0] @ turns[1] if len(turns) == 2 else next(iter(turns), None)
-        return SharedRows(self.rows if known.all() else self.rows[known], rotation)
+        rows = self.rows if everyone else self.rows[codes != UNLABELLED]
+        # a mean row with equal weights is that of all rows
+        centred = self.origin is not None and everyone and is_constant(self.weights)
+        return SharedRows(rows, rotation, origin=self.origin, centred=centred)

@@ -109,7 +109,7 @@ class MarginSubspace(Projection, ABC):
         found, wanted = W.shape[1], int(self.n_components)
         fillers = np.zeros((len(W), 0))
         exhausted = found < min(wanted, len(W)) and not subspace.cancelled
-        if exhausted and self.on_exhausted == "pca":
+        if exhausted and self.on_exhausted == "pca" and prepared.total is not None:
             fillers = leading_directions(prepared.total, W, wanted - found)
         extra = fillers.shape[1]
         notes = self._notes(prepared, subspace, found, extra)

@@ -52,6 +52,11 @@ class RemoteCoordinates:
         """None: the rows are elsewhere."""
 
     @property
+    def n_columns(self) -> int:
+        """Number of coordinates."""
+        return self.blocks.n_columns
+
+    @property
     def n_varying(self) -> int:
         """Features that are not constant (linear map), or the rank of the rows; at least 1."""
         if isinstance(self.feature_map, Linear):  # a constant feature has been centred to 0
