@@ -21,17 +21,27 @@ from marginfold import (
     KDA,
     LDA,
     LPP,
+    LSVA,
+    MMDA,
     MRGEPSVC,
     NPE,
     SVMPCA,
+    WSVDA,
+    BetweenClassGraph,
     ExactKernel,
     GraphEmbedding,
     Linear,
     NeighborGraph,
+    PrecomputedGraph,
     ReconstructionGraph,
     TwinSVC,
 )
-from marginfold.errors import ExhaustedWarning, GraphUnderflowWarning, InvalidInputError
+from marginfold.errors import (
+    ExhaustedWarning,
+    GraphUnderflowWarning,
+    InvalidInputError,
+    NoDirectionError,
+)
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -394,3 +404,72 @@ def test_directions_outside_of_the_rows_are_never_returned():
         outside = null_space(X - X.mean(axis=0))
         assert_allclose(model.components_ @ outside, 0.0, atol=1e-7)
         assert model.transform(X).std(axis=0).min() > 1e-6
+
+
+# ------------------------------------------------------------------- class means equal to rounding
+
+BETWEEN = BetweenClassGraph()
+EQUAL_MEANS = {
+    "LDA": LDA(),
+    "LDA auto": LDA(shrinkage="auto"),
+    "KDA": KDA(),
+    "KDA little shrinkage": KDA(shrinkage=1e-8),
+    "KDA wide": KDA(kernel=ExactKernel("rbf", gamma=1e-3)),
+    "KDA narrow": KDA(kernel=ExactKernel("rbf", gamma=5.0)),
+    "KDA cubes": KDA(kernel=ExactKernel("poly", degree=3, gamma=0.1, coef0=1.0)),
+    "KDA Nystroem": KDA(kernel=Nystroem(gamma=0.1, n_components=20, random_state=0)),
+    "discriminants": GraphEmbedding(2, intrinsic="within", penalty="between"),
+    "multiple": GraphEmbedding(2, intrinsic="within", penalty=1e-9 * BETWEEN),
+    "sum": GraphEmbedding(2, intrinsic="knn", penalty=BETWEEN + 0.5 * BETWEEN),
+    "MMDA": MMDA(2),
+    "WSVDA": WSVDA(2),
+    "LSVA": LSVA(2, kernel="rbf"),
+}
+
+
+def copies_in_other_orders(n_classes, seed, shift):
+    """Every class has the same rows, in an order of its own: sums of them differ by rounding."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((24, 4)) * np.array([1.0, 3.0, 0.2, 1.0])
+    rows = rows @ np.linalg.qr(rng.standard_normal((4, 4)))[0] + shift * rng.standard_normal(4)
+    X = np.vstack([rows[rng.permutation(24)] for _ in range(n_classes)])
+    order = rng.permutation(24 * n_classes)
+    return X[order], np.repeat(np.arange(n_classes), 24)[order]
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, 1e3])
+@pytest.mark.parametrize("name", EQUAL_MEANS)
+def test_class_means_that_differ_by_rounding_leave_no_direction(name, shift):
+    for seed in range(4):
+        for n_classes in (2, 3):
+            X, y = copies_in_other_orders(n_classes, seed, shift)
+            with pytest.raises(NoDirectionError):
+                clone(EQUAL_MEANS[name]).fit(X, y)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+@pytest.mark.parametrize("model", [LDA(), KDA(shrinkage=1e-6)], ids=str)
+def test_two_equal_means_of_three_leave_one_direction(model, shift):
+    for seed in range(4):
+        X, y = copies_in_other_orders(3, seed, shift)
+        X[y == 2] += 1.0
+        assert clone(model).fit(X, y).n_components_ == 1
+
+
+def test_a_small_difference_of_means_is_a_direction():
+    """A thousandth of the spread is more than rounding, whatever the shift."""
+    for seed in range(4):
+        X, y = copies_in_other_orders(2, seed, 1e3)
+        X[y == 1] += 1e-3
+        assert LDA().fit(X, y).n_components_ == 1
+
+
+def test_a_penalty_that_joins_copies_only_leaves_no_direction():
+    """Differences of copies are 0; with unequal weights, only up to rounding."""
+    for seed in range(4):
+        X, _ = copies_in_other_orders(4, seed, 1.0)
+        weights = np.random.default_rng(seed).uniform(0.1, 1.0, (len(X), len(X)))
+        joined = (X[:, None] == X[None]).all(axis=2) & ~np.eye(len(X), dtype=bool)
+        graph = PrecomputedGraph((weights + weights.T) * joined)
+        with pytest.raises(NoDirectionError):
+            GraphEmbedding(2, intrinsic="total", penalty=graph).fit(X)

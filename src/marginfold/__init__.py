@@ -10,16 +10,14 @@ if TYPE_CHECKING:
     from marginfold.data.models import load_model, save_model
     from marginfold.estimators.discriminant import KDA, LDA
     from marginfold.estimators.eigenmaps import LaplacianEigenmaps
-    from marginfold.estimators.gepsvm import GEPSVC
-    from marginfold.estimators.gesvm import GESVC
+    from marginfold.estimators.gesvm import GESVC, LapSVC
     from marginfold.estimators.graph_embedding import GraphEmbedding
-    from marginfold.estimators.lapsvm import LapSVC
     from marginfold.estimators.locally_linear import LocallyLinearEmbedding
     from marginfold.estimators.lpp import LPP, NPE
     from marginfold.estimators.lsva import LSVA
     from marginfold.estimators.margin_map import MarginMap
     from marginfold.estimators.mmda import MMDA
-    from marginfold.estimators.mrgepsvm import MRGEPSVC
+    from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
     from marginfold.estimators.paths import path
     from marginfold.estimators.svm_pca import SVMPCA
     from marginfold.estimators.twinsvm import TwinSVC
@@ -83,7 +81,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "GEPSVC": "estimators.gepsvm",
+    "GEPSVC": "estimators.mrgepsvm",
     "GESVC": "estimators.gesvm",
     "KDA": "estimators.discriminant",
     "LDA": "estimators.discriminant",
@@ -99,7 +97,7 @@ _HOME = {
     "ExactKernel": "feature_maps",
     "GraphEmbedding": "estimators.graph_embedding",
     "InteriorPoint": "svm",
-    "LapSVC": "estimators.lapsvm",
+    "LapSVC": "estimators.gesvm",
     "LaplacianEigenmaps": "estimators.eigenmaps",
     "LibSVM": "svm",
     "Linear": "feature_maps",

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from marginfold.estimators.plane_hinge import MirroredBlocks, Rest
+from marginfold.estimators.plane_problems import MirroredBlocks, Rest, solve_box_qp
 from marginfold.geometry.tikhonov import TikhonovBasis
 from marginfold.linalg.blocks import Block, LocalBlocks
 from marginfold.svm import BlockBatch, BlockRows, InteriorPoint
-from marginfold.svm.box_qp import solve_box_qp
 
 RNG = np.random.default_rng(2)
 CODES = RNG.integers(0, 3, 400)

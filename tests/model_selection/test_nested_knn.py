@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 
-from marginfold.model_selection import nested_knn as nested_neighbors
-from marginfold.model_selection.known_neighbors import KnownNeighbors, finds_nested, known_neighbors
-from marginfold.model_selection.nested_knn import nested_votes
+from marginfold.model_selection.nested_knn import finds_nested, nested_knn, nested_votes
 
 
 def draw(seed, *, n_train=50, n_test=30, n_columns=4, n_classes=3, step=0.0):
@@ -25,10 +23,47 @@ def draw(seed, *, n_train=50, n_test=30, n_columns=4, n_classes=3, step=0.0):
     return rows[:n_train], codes, rows[n_train:]
 
 
-def by_sklearn(train, codes, test, n_neighbors, algorithm):
+def by_sklearn(train, codes, test, n_neighbors=1, algorithm="kd_tree", dimensions=None):
     classifier = KNeighborsClassifier(n_neighbors, algorithm=algorithm)
-    columns = range(1, train.shape[1] + 1)
+    columns = dimensions or range(1, train.shape[1] + 1)
     return np.stack([classifier.fit(train[:, :k], codes).predict(test[:, :k]) for k in columns])
+
+
+def duplicates():
+    train, codes, test = draw(2)
+    return np.vstack([train, train]), np.concatenate([codes, np.roll(codes, 1)]), test
+
+
+def float32_strided():
+    train, codes, test = draw(3, n_columns=14)
+    return train.astype(np.float32)[:, ::2], codes, test.astype(np.float32)[:, ::2]
+
+
+DATA = {
+    "two classes, more rows than a chunk": lambda: draw(4, n_train=450, n_test=530, n_classes=2),
+    "one class": lambda: draw(0, n_classes=1),
+    "one row of each class": lambda: draw(0, n_train=40, n_classes=40),
+    "one training row": lambda: draw(0, n_train=1, n_classes=1),
+    "one test row": lambda: draw(0, n_test=1),
+    "one column": lambda: draw(0, n_columns=1),
+    "many columns": lambda: draw(6, n_columns=40),
+    "lattice": lambda: draw(1, step=1.0),
+    "duplicates": duplicates,
+    "float32, strided": float32_strided,
+}
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
+@pytest.mark.parametrize("case", DATA)
+def test_votes_on_rows_of_every_kind(case):
+    train, codes, test = DATA[case]()
+    for array in (train, codes, test):
+        array.flags.writeable = False
+    dimensions = [k for k in (1, 2, 3, 6, 15, 40) if k <= train.shape[1]]
+    votes = nested_votes(train, codes, test, 1, dimensions)
+    differ = votes.codes != by_sklearn(train, codes, test, dimensions=dimensions)
+    assert not (differ & ~votes.close).any()
+    assert votes.close.any() == (case in ("lattice", "duplicates"))
 
 
 @pytest.mark.parametrize("algorithm", ["brute", "kd_tree"])
@@ -68,7 +103,7 @@ def test_some_dimensions_are_rows_of_all_of_them(n_neighbors):
 def test_chunks_of_any_size_give_the_same(monkeypatch, entries):
     train, codes, test = draw(4, step=0.5)
     whole = nested_votes(train, codes, test, 3)
-    monkeypatch.setattr(nested_neighbors, "CHUNK_ENTRIES", entries)
+    monkeypatch.setattr("marginfold.model_selection.nested_knn.CHUNK_ENTRIES", entries)
     parts = nested_votes(train, codes, test, 3)
     np.testing.assert_array_equal(parts.codes, whole.codes)
     np.testing.assert_array_equal(parts.close, whole.close)
@@ -110,27 +145,25 @@ def test_only_plain_euclidean_neighbors_are_found_at_once(classifier, nested):
 
 @pytest.mark.parametrize("weights", ["uniform", "distance"])
 @pytest.mark.parametrize("n_neighbors", [1, 6])
-def test_known_neighbors_stand_for_the_fitted_classifier(weights, n_neighbors):
+def test_predictions_made_at_once_are_those_of_the_fitted_classifier(weights, n_neighbors):
     train, codes, test = draw(7)
     labels = np.array(["b", "c", "a"])[codes]
     classifier = KNeighborsClassifier(n_neighbors, weights=weights)
     dimensions = [3, 1, 3]
-    for k, model in zip(
-        dimensions, known_neighbors(classifier, train, labels, test, dimensions), strict=True
-    ):
+    models = nested_knn(classifier, train, labels, test, dimensions)
+    for k, model in zip(dimensions, models, strict=True):
         fitted = KNeighborsClassifier(n_neighbors, weights=weights).fit(train[:, :k], labels)
-        truth = np.roll(fitted.predict(test[:, :k]), 1)
-        np.testing.assert_array_equal(model.predict(test[:, :k]), fitted.predict(test[:, :k]))
-        np.testing.assert_array_equal(
-            model.predict_proba(test[:, :k]), fitted.predict_proba(test[:, :k])
-        )
+        assert model.rows.shape == (len(test), k)
         np.testing.assert_array_equal(model.classes_, fitted.classes_)
-        assert model.score(test[:, :k], truth) == fitted.score(test[:, :k], truth)
-        assert isinstance(model, KnownNeighbors) is (weights == "uniform" or n_neighbors == 1)
+        for rows in (model.rows, test[5:, :k]):  # those of the predictions, and others
+            truth = np.roll(fitted.predict(rows), 1)
+            np.testing.assert_array_equal(model.predict(rows), fitted.predict(rows))
+            np.testing.assert_array_equal(model.predict_proba(rows), fitted.predict_proba(rows))
+            assert model.score(rows, truth) == fitted.score(rows, truth)
 
 
 def test_where_chance_decides_there_is_no_model():
     train, codes = np.array([[1.0, 0.0], [-1.0, 5.0]]), np.array([0, 1])
-    models = known_neighbors(KNeighborsClassifier(1), train, codes, np.zeros((1, 2)), [1, 2])
+    models = nested_knn(KNeighborsClassifier(1), train, codes, np.zeros((1, 2)), [1, 2])
     assert models[0] is None
-    assert models[1].predict(None) == [0]
+    assert models[1].predict(models[1].rows) == [0]

@@ -14,13 +14,12 @@ from sklearn.svm import SVC
 
 from marginfold.errors import InvalidParameterError
 from marginfold.estimators.discriminant import LDA
-from marginfold.estimators.gepsvm import GEPSVC
 from marginfold.estimators.gesvm import GESVC
 from marginfold.estimators.lpp import LPP
 from marginfold.estimators.lsva import LSVA
 from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
-from marginfold.estimators.mrgepsvm import MRGEPSVC
+from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA

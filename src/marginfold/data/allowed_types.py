@@ -5,16 +5,14 @@ from __future__ import annotations
 from marginfold.data.table_model import TableModel
 from marginfold.estimators.discriminant import KDA, LDA
 from marginfold.estimators.eigenmaps import LaplacianEigenmaps
-from marginfold.estimators.gepsvm import GEPSVC
-from marginfold.estimators.gesvm import GESVC
+from marginfold.estimators.gesvm import GESVC, LapSVC
 from marginfold.estimators.graph_embedding import GraphEmbedding
-from marginfold.estimators.lapsvm import LapSVC
 from marginfold.estimators.locally_linear import LocallyLinearEmbedding
 from marginfold.estimators.lpp import LPP, NPE
 from marginfold.estimators.lsva import LSVA
 from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
-from marginfold.estimators.mrgepsvm import MRGEPSVC
+from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.reconstruction import AffineSubspace, FixedPoint, Learned, LeastSquares
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC

@@ -1,37 +1,49 @@
-"""GESVC: support vector classification with a graph in the regulariser (paper 002)."""
+"""GESVC: support vector classification with a graph in the regulariser (paper 002), and LapSVC."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
-from marginfold.estimators.inputs import Prepared, prepare, resolve_solver, uncertified_note
-from marginfold.estimators.paths import Note, finish
-from marginfold.feature_maps import is_linear, is_pairwise
+from marginfold.estimators.inputs import Prepared, uncertified_note
+from marginfold.estimators.multiclass import OneVsRestClassifier
+from marginfold.estimators.paths import MarginEstimator, Note
+from marginfold.feature_maps import is_linear
 from marginfold.geometry.directions import batch_of, gain_of
 from marginfold.geometry.metric import Penalty
 from marginfold.geometry.one_vs_rest import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
-from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.linalg.tall import Array
 from marginfold.runtime.progress import report
-from marginfold.svm import BlockBatch, SVMBatch, SVMSolution
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.parameters import Constraint, Flag, Number, check_parameters
-from marginfold.validation.rows import read_new_rows, row_by_row
-
-CONSTRAINTS: dict[str, Constraint] = {
-    "C": Number(0.0, inclusive=False),
-    "graph_weight": Number(0.0),
-    "normalize_graph": Flag(),
-    "tol": Number(0.0, inclusive=False),
-}
+from marginfold.svm import BlockBatch, SVMBatch, SVMSolution, SVMSolver
+from marginfold.validation.parameters import Constraint, Flag, Number
 
 
-class GESVC(ClassifierMixin, BaseEstimator):
+@dataclass(frozen=True)
+class ClassMachine:
+    """The support vector machine of one task: its weights in the coordinates of the metric.
+
+    Attributes
+    ----------
+    w : array of shape (r,)
+    gain : float
+        Relative gain over a constant.
+    separates : bool
+        Whether the gain is more than nothing.
+    """
+
+    task: Task
+    w: Array
+    gain: float
+    separates: bool
+    solution: SVMSolution
+
+
+class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
     """Graph embedded support vector classifier.
 
     Solves (002 eqs. (13) and (21), in coordinates Z of the rows)
@@ -127,83 +139,65 @@ class GESVC(ClassifierMixin, BaseEstimator):
         self.solver = solver
         self.tol = tol
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit one problem per class (one for two classes).
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, dask array or dask data frame
-            Rows and features, (n_samples, n_features).  A dask collection is fitted on the current
-            client of ``distributed``, without gathering it.
-        y : array of shape (n_samples,)
-            Class labels of any type; rows equal to ``unlabeled`` have none.
-        sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the row twice, weight 0 the row absent.
-
-        Returns
-        -------
-        self
-        """
-        with atomic_fit(self):
-            self._fit_all([self], X, y, sample_weight)
-        return self
-
-    def _fit_all(self, members: Sequence[Self], X: Any, y: Any, sample_weight: Any) -> None:
-        """Fit estimators that differ in C and in the weight of the graph only, side by side."""
-        for member in members:
-            check_parameters(member, CONSTRAINTS)
-        solver = resolve_solver(self.solver, self.tol)
-        prepared = prepare(self, X, y, sample_weight, self._penalty())
-        scales = [member._penalty().scale(prepared.metric) for member in members]
-        with one_blas_thread(prepared.rows.n_columns):
-            batch = _batch(prepared, scales, [float(member.C) for member in members])
-            report("classes", 0, len(batch.signs))
-            solutions = solver.solve_batch(batch)
-            report("classes", len(batch.signs), len(batch.signs))
-        gains = [gain_of(batch, b, solution) for b, solution in enumerate(solutions)]
-        notes: list[Note] = []
-        per_member = len(solutions) // len(members)
-        for m, member in enumerate(members):
-            own = slice(m * per_member, (m + 1) * per_member)
-            notes += member._store(prepared, scales[m], solutions[own], gains[own])
-        finish(members, self, notes)
-
     def _penalty(self) -> Penalty:
         graph = resolve_graph(self.graph)
         return Penalty(graph, float(self.graph_weight), bool(self.normalize_graph))
 
-    def _store(
-        self,
-        prepared: Prepared,
-        scale: Array,
-        solutions: Sequence[SVMSolution],
-        gains: Sequence[tuple[float, bool]],
-    ) -> list[Note]:
-        """Set the fitted attributes; return what the user should be warned of."""
+    def _constraints(self) -> dict[str, Constraint]:
+        return {
+            "C": Number(0.0, inclusive=False),
+            "graph_weight": Number(0.0),
+            "normalize_graph": Flag(),
+            "tol": Number(0.0, inclusive=False),
+        }
+
+    def _solve(
+        self, prepared: Prepared, scales: Sequence[Array], costs: Sequence[float], solver: SVMSolver
+    ) -> list[list[ClassMachine]]:
+        """Solve the tasks of all classes, for every metric and cost, in one batch."""
         tasks = one_vs_rest_tasks(len(prepared.classes))
+        batch = _batch(prepared, tasks, scales, costs)
+        report("classes", 0, len(batch.signs))
+        solutions = solver.solve_batch(batch)
+        report("classes", len(batch.signs), len(batch.signs))
+        machines = [
+            ClassMachine(
+                tasks[b % len(tasks)],
+                batch.scale[b] * solution.coef,
+                *gain_of(batch, b, solution),
+                solution,
+            )
+            for b, solution in enumerate(solutions)
+        ]
+        return [machines[m : m + len(tasks)] for m in range(0, len(machines), len(tasks))]
+
+    def _store(self, prepared: Prepared, machines: Sequence[ClassMachine]) -> list[Note]:
+        solutions = [machine.solution for machine in machines]
         self.classes_ = prepared.classes
         self.feature_map_ = prepared.feature_map
         self.directions_ = prepared.metric.rotate_back(
-            scale[:, None] * np.column_stack([solution.coef for solution in solutions])
+            np.column_stack([machine.w for machine in machines])
         )
         self.intercepts_ = np.array([solution.intercept for solution in solutions])
         self.gap_ = np.array([solution.gap for solution in solutions])
-        self.gain_ = np.array([gain for gain, _ in gains])
+        self.gain_ = np.array([machine.gain for machine in machines])
         self.n_iter_ = max(solution.n_iter for solution in solutions)
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
-        notes = self._degenerate([tasks[b] for b, (_, enough) in enumerate(gains) if not enough])
+        notes = self._degenerate(
+            [machine.task for machine in machines if not machine.separates], len(machines)
+        )
         if not all(solution.converged for solution in solutions):
             notes.append((uncertified_note(self, self.gap_.max()), UncertifiedWarning))
         return notes
 
-    def _degenerate(self, tasks: list[Task]) -> list[Note]:
+    def _degenerate(self, tasks: list[Task], n_tasks: int) -> list[Note]:
         """Say which classes are separated no better than by a constant."""
         if not tasks:
             return []
         advice = "a kernel" if self.class_weight else "class_weight='balanced' or a kernel"
-        if len(tasks) == len(one_vs_rest_tasks(len(self.classes_))):
+        if len(tasks) == n_tasks:
             what = "no class is separated better than by a constant; the prediction is the same "
             what += "for every row"
         else:
@@ -212,36 +206,84 @@ class GESVC(ClassifierMixin, BaseEstimator):
             what += "is hardly ever predicted"
         return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
-    @row_by_row
-    def decision_function(self, X: Any) -> Any:
-        """Return margins: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        X = read_new_rows(self, X)
-        scores = self.feature_map_.images(X, self.directions_) + self.intercepts_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+    def _decision_values(self, X: Any) -> Array:
+        values = np.asarray(self.feature_map_.images(X, self.directions_) + self.intercepts_)
+        return values[:, 0] if values.shape[1] == 1 else values
 
-    @row_by_row
-    def predict(self, X: Any) -> Any:
-        """Return the class with the largest margin."""
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        return tags
+class LapSVC(GESVC):
+    """Laplacian support vector machine: unlabelled rows act through a neighbor graph.
+
+    The same problem as `GESVC`; rows whose label equals ``unlabeled`` have no hinge loss.  With
+    Belkin's parameters, ``C = 1 / (2 n_labelled gamma_A)`` and, for the raw graph weight
+    (``normalize_graph=False``), ``graph_weight = gamma_I / (gamma_A n_samples^2)``.
+
+    Unlabelled rows help on some data and hurt on other: compare with `GESVC` on the labelled rows.
+
+    Parameters
+    ----------
+    C, kernel, graph, graph_weight, normalize_graph, class_weight, solver, tol
+        See `GESVC`.
+    unlabeled : object, default=-1
+        The label of rows without one.  It is found among text labels too, as "-1".  Leave such
+        rows out when you score predictions: the marker is not a class.
+
+    Attributes
+    ----------
+    coef_, intercept_, intercepts_, classes_, gap_, gain_, n_iter_, feature_map_, directions_
+        See `GESVC`.
+
+    References
+    ----------
+    Belkin, Niyogi, Sindhwani: Manifold Regularization, Journal of Machine Learning Research 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from marginfold import LapSVC
+    >>> X, y = make_moons(200, noise=0.05, random_state=0)
+    >>> few = np.full(200, -1)
+    >>> few[:6] = y[:6]
+    >>> model = LapSVC(kernel="rbf", C=10, graph_weight=10).fit(X, few)
+    >>> model.classes_
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "linear",
+        graph: Any = "knn",
+        graph_weight: float = 1.0,
+        normalize_graph: bool = True,
+        class_weight: Any = None,
+        unlabeled: Any = -1,
+        solver: Any = "auto",
+        tol: float = 1e-8,
+    ) -> None:
+        super().__init__(
+            C=C,
+            kernel=kernel,
+            graph=graph,
+            graph_weight=graph_weight,
+            normalize_graph=normalize_graph,
+            class_weight=class_weight,
+            unlabeled=unlabeled,
+            solver=solver,
+            tol=tol,
+        )
 
 
 def _batch(
-    prepared: Prepared, scales: Sequence[Array], costs: Sequence[float]
+    prepared: Prepared, tasks: Sequence[Task], scales: Sequence[Array], costs: Sequence[float]
 ) -> SVMBatch | BlockBatch:
     """Stack the tasks of every metric and cost; the tasks of one follow each other."""
-    tasks = one_vs_rest_tasks(len(prepared.classes))
     return batch_of(
         prepared.rows,
         prepared.labelled,
-        tasks * len(costs),
+        [task for _ in costs for task in tasks],
         [C for C in costs for _ in tasks],
         np.repeat(np.stack(scales), len(tasks), axis=0),
         np.zeros((len(costs) * len(tasks), len(scales[0]), 0)),

@@ -10,10 +10,17 @@ from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, wa
 from marginfold.estimators.embedded_rows import Coordinates, GraphForm
 from marginfold.estimators.inputs import coordinates
 from marginfold.estimators.projection import Projection
-from marginfold.geometry.embedding import SCALINGS, Embedding, graph_embedding
+from marginfold.geometry.embedding import (
+    NOTHING,
+    ROUNDING,
+    SCALINGS,
+    Embedding,
+    graph_embedding,
+)
 from marginfold.geometry.moments import score_signs
 from marginfold.graphs import SHORTHANDS, resolve_graph, uses_labels
-from marginfold.graphs.classes import BetweenClassGraph
+from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
+from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.planner.memory_check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
@@ -206,9 +213,11 @@ class GraphEmbedding(Projection):
         if is_degrees(recipe.penalty):
             degrees = _degrees(near)
             far, far_size = c.spread(degrees), float(degrees.sum())
+            least = ROUNDING * far_size / size
         else:
             rule = resolve_graph(recipe.penalty)
-            far = c.form(rule).scatter
+            form = c.form(rule)
+            far, least = form.scatter, _least_share(rule, form, size)
             if isinstance(rule, BetweenClassGraph):
                 limit = min(limit, len(self.classes_) - 1)
         wanted = limit if self.n_components is None else min(int(self.n_components), limit)
@@ -222,6 +231,7 @@ class GraphEmbedding(Projection):
             scaling=recipe.scaling,
             size=size,
             far_size=far_size,
+            least=least,
         )
 
     def _store(self, c: Coordinates, embedding: Embedding) -> None:
@@ -252,6 +262,27 @@ class GraphEmbedding(Projection):
 def is_degrees(graph: Any) -> bool:
     """Return whether a penalty is that of the degrees."""
     return isinstance(graph, str) and graph == DEGREES
+
+
+def _least_share(rule: Any, form: GraphForm, size: float) -> float:
+    """Return the share of its variance below which the form of a graph is rounding."""
+    bound = _class_bound(rule)
+    if bound is not None:
+        return NOTHING * bound
+    return ROUNDING * float(form.degrees.sum()) / size
+
+
+def _class_bound(rule: Any) -> float | None:
+    """Return b with ``Z'LZ <= b Z'Z`` for all rows; None if the graph is not one of classes."""
+    if isinstance(rule, (BetweenClassGraph, TotalGraph, WithinClassGraph)):
+        return 1.0  # their Laplacians are projectors
+    if isinstance(rule, ScaledGraph):
+        bound = _class_bound(rule.graph)
+        return None if bound is None else rule.factor * bound
+    if isinstance(rule, SumGraph):
+        first, second = _class_bound(rule.first), _class_bound(rule.second)
+        return None if first is None or second is None else first + second
+    return None
 
 
 def _degrees(intrinsic: GraphForm | None) -> Array:

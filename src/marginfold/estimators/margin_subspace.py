@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -14,35 +13,27 @@ from marginfold.errors import (
     NoDirectionError,
     UncertifiedWarning,
 )
-from marginfold.estimators.inputs import Prepared, prepare, resolve_solver, uncertified_note
-from marginfold.estimators.paths import Note, finish
+from marginfold.estimators.inputs import Prepared, uncertified_note
+from marginfold.estimators.paths import MarginEstimator, Note
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.deflation import leading_directions
 from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_directions
-from marginfold.geometry.metric import Penalty
 from marginfold.geometry.one_vs_rest import SCHEDULES, task_name
-from marginfold.linalg.tall import Array, one_blas_thread
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.parameters import Choice, Constraint, Count, Number, check_parameters
+from marginfold.linalg.tall import Array
+from marginfold.svm import SVMSolver
+from marginfold.validation.parameters import Choice, Constraint, Count, Number
 from marginfold.validation.rows import read_new_rows, row_by_row
 
 
-class MarginSubspace(Projection, ABC):
+class MarginSubspace(MarginEstimator[Subspace], Projection):
     """Successive maximum-margin directions; subclasses say which penalty shapes the margin."""
 
     n_components: int
-    C: float
     class_weight: Any
     tasks: str
     scaling: str
     on_exhausted: str
     unlabeled: Any
-    solver: Any
-    tol: float
-
-    @abstractmethod
-    def _penalty(self) -> Penalty:
-        """Return the penalty of the method."""
 
     def _constraints(self) -> dict[str, Constraint]:
         return {
@@ -54,57 +45,24 @@ class MarginSubspace(Projection, ABC):
             "tol": Number(0.0, inclusive=False),
         }
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the directions.
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_reconstruct()
 
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, dask array or dask data frame
-            Rows and features, (n_samples, n_features).  A dask collection is fitted on the current
-            client of ``distributed``, without gathering it.
-        y : array of shape (n_samples,)
-            Class labels of any type; rows equal to ``unlabeled`` have none.
-        sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the row twice, weight 0 the row absent.
-
-        Returns
-        -------
-        self
-
-        Notes
-        -----
-        Cancelled inside `marginfold.watch`, the fit keeps the components found so far and warns
-        with `CancelledWarning`; without any it raises `CancelledError`.
-        """
-        with atomic_fit(self):
-            self._fit_all([self], X, y, sample_weight)
-        return self
-
-    def _fit_all(self, members: Sequence[Self], X: Any, y: Any, sample_weight: Any) -> None:
-        """Fit estimators that differ in C and in the weight of the penalty only, side by side."""
-        for member in members:
-            check_parameters(member, member._constraints())
-            member._check_reconstruct()
-        solver = resolve_solver(self.solver, self.tol)
-        prepared = prepare(self, X, y, sample_weight, self._penalty())
-        with one_blas_thread(prepared.rows.n_columns):
-            subspaces = successive_directions(
-                prepared.rows,
-                prepared.labelled,
-                [member._penalty().scale(prepared.metric) for member in members],
-                [float(member.C) for member in members],
-                n_components=int(self.n_components),
-                schedule=self.tasks,
-                solver=solver,
-            )
-        notes: list[Note] = []
-        for member, subspace in zip(members, subspaces, strict=True):
-            notes += member._store(prepared, subspace)
-            member._learn_reconstruction(prepared.X, prepared.weights)
-        finish(members, self, notes)
+    def _solve(
+        self, prepared: Prepared, scales: Sequence[Array], costs: Sequence[float], solver: SVMSolver
+    ) -> list[Subspace]:
+        return successive_directions(
+            prepared.rows,
+            prepared.labelled,
+            scales,
+            costs,
+            n_components=int(self.n_components),
+            schedule=self.tasks,
+            solver=solver,
+        )
 
     def _store(self, prepared: Prepared, subspace: Subspace) -> list[Note]:
-        """Set the fitted attributes; return what the user should be warned of."""
         W = prepared.metric.rotate_back(subspace.W)
         found, wanted = W.shape[1], int(self.n_components)
         fillers = np.zeros((len(W), 0))
@@ -126,6 +84,7 @@ class MarginSubspace(Projection, ABC):
         self.exhausted_ = {
             task_name(task, prepared.classes): gain for task, gain in subspace.exhausted.items()
         }
+        self._learn_reconstruction(prepared.X, prepared.weights)
         return notes
 
     def _notes(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import ExhaustedWarning, warn
 from marginfold.estimators.embedded_rows import Coordinates
 from marginfold.estimators.inputs import coordinates
-from marginfold.estimators.plane_rows import Heights, PlaneRows
-from marginfold.feature_maps import is_linear, is_pairwise
+from marginfold.estimators.multiclass import OneVsRestClassifier
+from marginfold.estimators.plane_problems import Heights, PlaneRows
+from marginfold.feature_maps import is_linear
 from marginfold.geometry.one_vs_rest import class_factors
 from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.planner.memory_check import check_memory
@@ -66,7 +66,7 @@ class Plane:
         return f"{self.label!r}: {' '.join(terms)}{rest} {offset:+.3g} = 0"
 
 
-class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
+class NearestPlane(OneVsRestClassifier):
     """A plane close to each class and far from the rest; a row belongs to the nearest one."""
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
@@ -78,7 +78,6 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
     ridge: float
     tikhonov: str
     normalize: bool
-    kernel: Any
     class_weight: Any
 
     @property
@@ -192,33 +191,20 @@ class NearestPlane(ClassifierMixin, BaseEstimator, ABC):
         ``|w'z + b| / |w|`` (003 eq. (29) and (39) divide by the squared norm, which makes the rule
         depend on the arbitrary length of an eigenvector).
         """
-        X = read_new_rows(self, X)
+        return self._distances(read_new_rows(self, X))
+
+    def _distances(self, X: Any) -> Array:
         return np.abs(self.feature_map_.images(X, self.normals_.T) + self.offsets_)
 
-    @row_by_row
-    def decision_function(self, X: Any) -> Any:
-        """Return how much nearer the own plane is.
+    def _decision_values(self, X: Any) -> Array:
+        """Return how much nearer the plane of a class is: the negative distances.
 
-        Two classes: the distance to the first plane minus that to the second, shape (n_samples,);
-        several: the negative distances, shape (n_samples, n_classes).
+        Two classes: the distance to the first plane minus that to the second.
         """
-        distances = self.distances(X)
+        distances = self._distances(X)
         if distances.shape[1] == 2:
             return np.asarray(distances[:, 0] - distances[:, 1])
         return -distances
-
-    @row_by_row
-    def predict(self, X: Any) -> Any:
-        """Return the class of the nearest plane."""
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        return tags
 
 
 def _side(heights: Heights, normal: Array, code: int) -> float:

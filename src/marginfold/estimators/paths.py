@@ -1,23 +1,92 @@
-"""All solutions over a grid of costs and graph weights, from one graph and one factorisation."""
+"""One fit, or the fits over a grid of costs and graph weights, with one graph and one metric."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
-from marginfold.validation.parameters import shown
+from marginfold.estimators.inputs import Prepared, prepare, resolve_solver
+from marginfold.geometry.metric import Penalty
+from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.svm import SVMSolver
+from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import Constraint, check_parameters, shown
 
 E = TypeVar("E")
+
+S = TypeVar("S")
+"""What the solver finds for one estimator."""
 
 Values = Iterable[float] | float | None
 """The values of one parameter: several, one, or None for the estimator's own."""
 
 Note = tuple[str, type[MarginfoldWarning]]
 """What the user should be warned of."""
+
+
+class MarginEstimator(BaseEstimator, ABC, Generic[S]):
+    """An estimator of maximum-margin problems, fitted alone or as a member of a path.
+
+    A fit reads, prepares and solves in the same steps either way (`fit_members`); a subclass says
+    what its problems are and what it keeps of their solutions.
+    """
+
+    C: float
+    solver: Any
+    tol: float
+
+    @abstractmethod
+    def _penalty(self) -> Penalty:
+        """Return the penalty that shapes the margin."""
+
+    @abstractmethod
+    def _constraints(self) -> dict[str, Constraint]:
+        """Return what the parameters must be."""
+
+    @abstractmethod
+    def _solve(
+        self, prepared: Prepared, scales: Sequence[Array], costs: Sequence[float], solver: SVMSolver
+    ) -> Sequence[S]:
+        """Solve the problems of each metric (scale) and cost, one result for each pair of them."""
+
+    @abstractmethod
+    def _store(self, prepared: Prepared, found: S) -> list[Note]:
+        """Set the fitted attributes; return what the user should be warned of."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the estimator.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).  A dask collection is fitted on the current
+            client of ``distributed``, without gathering it.
+        y : array of shape (n_samples,)
+            Class labels of any type; rows equal to ``unlabeled`` have none.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Cancelled inside `marginfold.watch`, MMDA, LSVA and WSVDA keep the components found so far
+        and warn with `CancelledWarning`; without any component, and the classifiers always, a
+        cancelled fit raises `CancelledError`.
+        """
+        with atomic_fit(self):
+            fit_members([self], X, y, sample_weight)  # a path of one point
+        return self
+
+    def _check_parameters(self) -> None:
+        check_parameters(self, self._constraints())
 
 
 def path(
@@ -67,7 +136,7 @@ def path(
 
 def grid_of(estimator: Any, C: Values, graph_weight: Values) -> dict[str, list[float]]:
     """Return the parameters that vary, by name, each with its values."""
-    if not hasattr(estimator, "_fit_all") or isinstance(estimator, type):
+    if not isinstance(estimator, MarginEstimator):
         raise InvalidParameterError(
             f"A path needs an instance of MMDA, LSVA, WSVDA, GESVC or LapSVC; got "
             f"{shown(estimator)}. For other estimators use scikit-learn's GridSearchCV."
@@ -101,21 +170,39 @@ def points_of(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def fit_members(members: list[Any], X: Any, y: Any, sample_weight: Any) -> None:
-    """Fit estimators that differ in C and in the graph weight only."""
-    if members:
-        members[0]._fit_all(members, X, y, sample_weight)
-
-
-def finish(members: Sequence[Any], reader: Any, notes: Sequence[Note]) -> None:
-    """Tell all members which features were read; warn once of each kind of note."""
+def fit_members(members: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> None:
+    """Fit estimators that differ in C and in the graph weight only, side by side."""
+    if not members:
+        return
     for member in members:
-        for name in ("n_features_in_", "feature_names_in_"):
-            if member is not reader and hasattr(reader, name):
+        member._check_parameters()
+    reader = members[0]
+    solver = resolve_solver(reader.solver, reader.tol)
+    prepared = prepare(reader, X, y, sample_weight, reader._penalty())
+    scales = [member._penalty().scale(prepared.metric) for member in members]
+    costs = [float(member.C) for member in members]
+    with one_blas_thread(prepared.rows.n_columns):
+        found = reader._solve(prepared, scales, costs, solver)
+    notes: list[Note] = []
+    for member, own in zip(members, found, strict=True):
+        notes += member._store(prepared, own)
+    _tell_features(members)
+    _warn_once_of_each_kind(notes, len(members))
+
+
+def _tell_features(members: Sequence[Any]) -> None:
+    """Tell all members which features the first one has read."""
+    reader, *others = members
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(reader, name):
+            for member in others:
                 setattr(member, name, getattr(reader, name))
+
+
+def _warn_once_of_each_kind(notes: Sequence[Note], n_members: int) -> None:
     for category in dict.fromkeys(category for _, category in notes):
         messages = [message for message, kind in notes if kind is category]
-        first = "" if len(members) == 1 else f"{len(messages)} of {len(members)} fits; first: "
+        first = "" if n_members == 1 else f"{len(messages)} of {n_members} fits; first: "
         warn(first + messages[0], category)
 
 

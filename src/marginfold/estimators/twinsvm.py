@@ -10,8 +10,7 @@ import scipy.linalg
 from marginfold.errors import UncertifiedWarning, warn
 from marginfold.estimators.inputs import uncertified_note
 from marginfold.estimators.nearest_plane import NearestPlane
-from marginfold.estimators.plane_hinge import solve_hinge
-from marginfold.estimators.plane_rows import PlaneRows
+from marginfold.estimators.plane_problems import PlaneRows, solve_hinge
 from marginfold.linalg import definite_factor
 from marginfold.linalg.tall import Array
 from marginfold.svm import InteriorPoint

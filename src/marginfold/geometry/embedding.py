@@ -16,7 +16,14 @@ from marginfold.linalg import pencil_pairs
 from marginfold.linalg.tall import Array
 
 NOTHING = 1e-8
-"""Share of its variance, relative to the mean share, below which a direction carries nothing."""
+"""Share of its variance, relative to the mean share, below which a direction carries nothing.
+
+A form that cannot exceed the total scatter (class graphs) is judged beside the total scatter: equal
+class means leave a mean share that is rounding itself, and up to 1e-9 in the space of a kernel.
+"""
+
+ROUNDING = 1e-15
+"""Share of its degree-weighted variance that the form of any other graph has by rounding."""
 
 SCALINGS = ("penalty", "intrinsic", "unit")
 """Which form is 1 on average over the rows: far, near, or the length of a direction."""
@@ -40,6 +47,7 @@ def graph_embedding(
     scaling: str,
     size: float,
     far_size: float | None = None,
+    least: float = 0.0,
 ) -> Embedding:
     """Find the directions with the largest ratio ``v'Fv / v'(N + rho I)v``.
 
@@ -57,6 +65,9 @@ def graph_embedding(
         ``v'Fv = far_size``, ``v'(N + rho I)v = size`` or ``|v| = 1``.
     size, far_size : float
         The total weight of the rows, as they are and, if not None, as they count in F.
+    least : float
+        Share of its variance that F must have along a direction to be more than rounding, whatever
+        F is elsewhere; see `NOTHING` and `ROUNDING`.
     """
     span = span_of(total)
     if span is not None:  # elsewhere both forms are rounding, and so is their ratio
@@ -67,7 +78,7 @@ def graph_embedding(
     spread = np.einsum("ij,ik,kj->j", V, far, V, optimize=True)
     variance = np.einsum("ij,ik,kj->j", V, total, V, optimize=True)
     share = float(np.trace(far)) / max(float(np.trace(total)), np.finfo(float).tiny)
-    kept = spread > NOTHING * share * variance
+    kept = spread > max(NOTHING * share, least) * variance
     norms = {
         "penalty": spread / (size if far_size is None else far_size),
         "intrinsic": np.full(len(ratios), 1.0 / size),

@@ -1,4 +1,4 @@
-"""Votes of the nearest neighbors on the leading columns, all numbers of columns at once.
+"""k-nearest-neighbor classification on the leading columns, all numbers of columns at once.
 
 Columns are nested, so the squared distances of k columns are those of k - 1 plus one column.  With
 x a new row and t a training row, half of them is ``|x|^2 / 2 + |t|^2 / 2 - x't``; the first term is
@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dgemm
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.neighbors import KNeighborsClassifier
 
 from marginfold.linalg.tall import Array
-from marginfold.runtime.jit import compiled_module
+
+EUCLIDEAN = ("euclidean", "l2")
+"""Names of the Euclidean metric."""
 
 CHUNK_ENTRIES = 200_000
 """Distances held at once: few enough to stay in cache."""
@@ -22,8 +28,91 @@ CHUNK_ENTRIES = 200_000
 ROUNDING = 1e-11
 """Differences of half squared distances below this share of the squared norms may be rounding."""
 
-COMPILED_ENTRIES = 50_000
-"""Distances above which a single neighbor is worth the compiled module, which must be loaded."""
+
+class PredictedKNN(ClassifierMixin, BaseEstimator):
+    """A fitted KNeighborsClassifier whose predictions on one set of rows were computed before.
+
+    scikit-learn's scorers ask a model for predictions; those on ``rows`` itself (the same array)
+    are at hand, for any other rows the classifier is fitted and asked.
+    """
+
+    def __init__(
+        self, classifier: Any, train: Array, labels: Array, rows: Array, predicted: Array | None
+    ) -> None:
+        self.classifier = classifier
+        self.train = train
+        self.labels = labels
+        self.rows = rows
+        self.predicted = predicted
+
+    @property
+    def classes_(self) -> Array:
+        """The classes, sorted."""
+        return np.unique(self.labels)
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each row."""
+        if X is self.rows and self.predicted is not None:
+            return self.predicted
+        return np.asarray(self._fitted().predict(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the shares of the votes."""
+        return np.asarray(self._fitted().predict_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, without the checks that X and y have passed before."""
+        right = self.predict(X) == y
+        if sample_weight is None:
+            return np.count_nonzero(right) / len(right)
+        return float(np.average(right, weights=sample_weight))
+
+    def _fitted(self) -> Any:
+        return clone(self.classifier).fit(np.ascontiguousarray(self.train), self.labels)
+
+
+def finds_nested(classifier: Any, n_train: int) -> bool:
+    """Return whether `nested_knn` finds the neighbors that this classifier finds."""
+    if type(classifier) is not KNeighborsClassifier:
+        return False
+    k, weights, metric = classifier.n_neighbors, classifier.weights, classifier.metric
+    names = isinstance(weights, str) and isinstance(metric, str)
+    euclidean = metric in EUCLIDEAN or (metric == "minkowski" and classifier.p == 2)
+    countable = isinstance(k, Integral) and 1 <= int(k) <= n_train
+    return bool(names and euclidean and countable and classifier.metric_params is None)
+
+
+def nested_knn(
+    classifier: Any, train: Array, labels: Array, rows: Array, dimensions: Sequence[int]
+) -> list[PredictedKNN | None]:
+    """Return the classifier with its predictions on rows, for each number of leading columns.
+
+    Parameters
+    ----------
+    classifier : KNeighborsClassifier
+        One that `finds_nested` accepts.
+    train, rows : arrays of shape (n, k)
+    labels : array
+        Labels of the training rows.
+    dimensions : sequence of int
+        In any order.
+
+    Returns
+    -------
+    list of PredictedKNN
+        None where rounding decides which training rows are the nearest.
+    """
+    classes, codes = np.unique(labels, return_inverse=True)
+    distinct = sorted(set(dimensions))
+    n_neighbors = int(classifier.n_neighbors)
+    votes = nested_votes(train, codes, rows, n_neighbors, distinct)
+    by_count = classifier.weights == "uniform" or n_neighbors == 1
+    models: dict[int, PredictedKNN | None] = {}
+    for k, voted, close in zip(distinct, votes.codes, votes.close, strict=True):
+        predicted = classes[voted] if by_count else None
+        model = PredictedKNN(classifier, train[:, :k], labels, rows[:, :k], predicted)
+        models[k] = None if close.any() else model
+    return [models[k] for k in dimensions]
 
 
 @dataclass(frozen=True)
@@ -76,15 +165,7 @@ def nested_votes(
     sizes = np.cumsum(test**2, axis=1).T[last] + largest[:, None]
     order = np.argsort(train_codes, kind="stable")  # rows of a class stand together
     rows, starts = train[order], np.searchsorted(train_codes[order], np.unique(train_codes))
-    compiled = None
-    if n_neighbors == 1 and len(train) * len(test) > COMPILED_ENTRIES:
-        compiled = compiled_module("marginfold.model_selection.compiled_votes")
-    if compiled is None:
-        codes, close = _by_chunks(rows, starts, test, n_neighbors, dimensions, ROUNDING * sizes)
-    else:
-        arrays = np.ascontiguousarray(rows, float), starts, np.array(test, float, order="C")
-        codes, gaps = compiled.nearest_classes(*arrays, np.array(dimensions, dtype=np.intp))
-        close = gaps <= ROUNDING * sizes
+    codes, close = _by_chunks(rows, starts, test, n_neighbors, dimensions, ROUNDING * sizes)
     for d, k in enumerate(dimensions):
         again = np.flatnonzero(close[d])
         if not len(again):

@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array, dense
-from marginfold.model_selection.fold_rows import take
+from marginfold.model_selection.folds import take
 from marginfold.protocols.knn_errors import errors_by_dimension
 from marginfold.validation.labels import is_unlabelled, unique_labels
 from marginfold.validation.parameters import shown

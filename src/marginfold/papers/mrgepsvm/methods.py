@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from marginfold.errors import SolverError
-from marginfold.estimators.gepsvm import GEPSVC
-from marginfold.estimators.mrgepsvm import MRGEPSVC
+from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph

@@ -1,18 +1,37 @@
-"""The moments of rows that the nonparallel planes are made of."""
+"""The problems of nonparallel planes: moments of rows, and the hinge problem of the twin SVM.
+
+A plane ``w'z + b = 0`` is a vector ``v = (w, b)`` on rows ``h = (z, 1)``.  The eigenvalue and the
+least-squares planes need the moments ``sum h h'`` of `PlaneRows` only.  The hinge planes solve a
+quadratic program with a box and no equality constraint (`solve_box_qp`)::
+
+    min_s 1/2 |s|^2 + sum_i c_i max(0, 1 - u_i's)      (primal)
+    max_a sum_i a_i - 1/2 |U'a|^2,    0 <= a <= c      (dual)
+
+With the moments of the own class factored, ``P + dT T = F F'``, the rows are ``u = -F^-1 h`` of all
+other classes.  It is a support vector machine without a bias.  Give each row u_i with label +1 its
+mirror image -u_i with label -1, and half of the cost to each: the objective is then even and convex
+in the bias, so that 0 is an optimal bias and the weights are those of the box problem.  The
+certified solver of the package needs no second version.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Self
+from functools import cached_property, partial
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy.linalg
 
 from marginfold.estimators.embedded_rows import Coordinates
 from marginfold.geometry.moments import class_sums
 from marginfold.geometry.tikhonov import TikhonovBasis, tikhonov_basis
-from marginfold.linalg.blocks import Block, total
+from marginfold.linalg.blocks import Block, RowBlocks, total
 from marginfold.linalg.tall import Array, gram
+from marginfold.svm import BlockBatch, BlockRows, InteriorPoint, SVMSolution, SVMSolver
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -157,3 +176,131 @@ def _sizes(c: Coordinates, factors: Array) -> Array:
     counted = c.weights > 0
     codes = np.asarray(c.codes)[counted]
     return np.bincount(codes, c.weights[counted] * factors[codes], minlength=len(factors))
+
+
+@dataclass(frozen=True)
+class BoxSolution:
+    """The weights of a box problem with their certificate.
+
+    Attributes
+    ----------
+    coef : array of shape (r,)
+        The minimiser s.
+    dual : array of shape (n,)
+        Multipliers, ``0 <= dual <= costs``.
+    gap : float
+        Relative duality gap, a bound of the relative error of the objective.
+    n_iter : int
+    converged : bool
+        Whether the gap is within the tolerance of the solver.
+    """
+
+    coef: Array
+    dual: Array
+    gap: float
+    n_iter: int
+    converged: bool
+
+
+def solve_box_qp(U: Array, costs: Array, solver: SVMSolver) -> BoxSolution:
+    """Minimise ``1/2 |s|^2 + sum_i costs_i max(0, 1 - u_i's)`` over s.
+
+    Parameters
+    ----------
+    U : array of shape (n, r)
+    costs : array of shape (n,)
+        Not negative.
+    solver : SVMSolver
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.svm import InteriorPoint
+    >>> from marginfold.estimators.plane_problems import solve_box_qp
+    >>> solution = solve_box_qp(np.array([[2.0], [4.0]]), np.array([1.0, 1.0]), InteriorPoint())
+    >>> bool(abs(solution.coef[0] - 0.5) < 1e-8)
+    True
+    """
+    n = len(U)
+    doubled = solver.solve(
+        np.concatenate([U, -U]), np.repeat([1.0, -1.0], n), np.tile(costs / 2, 2)
+    )
+    return BoxSolution(
+        coef=doubled.coef,
+        dual=doubled.dual[:n] + doubled.dual[n:],
+        gap=doubled.gap,
+        n_iter=doubled.n_iter,
+        converged=doubled.converged,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """The rows of all other classes as the problem of one class sees them."""
+
+    code: int
+    factors: Array
+    basis: TikhonovBasis
+    F: Array
+
+    def rows(self, block: Block) -> tuple[Array, Array]:
+        """Return the rows u of a block and their weights."""
+        others = np.flatnonzero(block.codes != self.code)
+        H = extended(block.Z[others], self.basis)
+        U = -scipy.linalg.solve_triangular(self.F, H.T, lower=True, check_finite=False).T
+        return U, block.weights[others] * self.factors[block.codes[others]]
+
+    def mirrored(self, block: Block) -> Block:
+        """Return the rows u of a block as class 0, and -u as class 1, with half of the weight."""
+        U, weights = self.rows(block)
+        codes = np.repeat([0, 1], len(U))
+        return Block(np.concatenate([U, -U]), codes, np.tile(weights / 2, 2), 2 * block.start)
+
+
+@dataclass(frozen=True, eq=False)
+class MirroredBlocks:
+    """Blocks of rows u and -u, made of the given blocks in each pass."""
+
+    blocks: RowBlocks
+    rest: Rest
+    n_rows: int
+
+    @property
+    def n_columns(self) -> int:
+        """Number of coordinates of u."""
+        return len(self.rest.F)
+
+    def map(self, work: Callable[..., T], *args: Any) -> list[T]:
+        """Return ``work(block, *args)`` for every block."""
+        return self.blocks.map(partial(on_mirrored, work, self.rest), *args)
+
+
+def on_mirrored(work: Callable[..., T], rest: Rest, block: Block, *args: Any) -> T:
+    """Return what some work gives for the mirrored rows of a block."""
+    return work(rest.mirrored(block), *args)
+
+
+def solve_hinge(
+    rows: PlaneRows, code: int, F: Array, cost: float, solver: InteriorPoint
+) -> BoxSolution | SVMSolution:
+    """Solve the problem of a class, in coordinates in which ``P + dT T`` is the identity."""
+    rest = Rest(code, rows.factors, rows.basis, F)
+    c = rows.coordinates
+    if c.Z is not None:
+        (block,) = c.blocks.map(_itself)
+        U, weights = rest.rows(block)
+        return solve_box_qp(U, cost * weights, solver)
+    n_others = int(np.count_nonzero(np.asarray(c.codes) != code))
+    mirrored = MirroredBlocks(c.blocks, rest, 2 * n_others)
+    batch = BlockBatch(
+        rows=BlockRows.of(mirrored, None, 2),
+        signs=np.array([[1.0, -1.0]]),
+        costs=np.full((1, 2), cost),
+        scale=np.ones((1, len(F))),
+        deflated=np.zeros((1, len(F), 0)),
+    )
+    return solver.solve_batch(batch)[0]
+
+
+def _itself(block: Block) -> Block:
+    return block

@@ -1,14 +1,18 @@
-"""One margin per class and row, from any classifier that has decision values or probabilities."""
+"""Decision values per class: those of the package's classifiers, and those of any other one."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.feature_maps import is_pairwise
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import shown
+from marginfold.validation.rows import read_new_rows, row_by_row
 
 SMALLEST_PROBABILITY = 1e-12
 """Smaller probabilities count as this one: the margin of an impossible class stays finite."""
@@ -16,6 +20,65 @@ SMALLEST_PROBABILITY = 1e-12
 AGREEMENT = 0.8
 """Share of rows, mean over the predicted classes, on which the largest of three decision values
 must be that of the predicted class; values of pairs of classes agree on about a third."""
+
+
+class OneVsRestClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """A classifier with a decision value for each class (one value for two classes).
+
+    Subclasses say what the values of validated rows are; `classes_from` alone says which class
+    follows from them.
+    """
+
+    kernel: Any
+    classes_: Array
+    feature_map_: Any
+
+    @abstractmethod
+    def _decision_values(self, X: Any) -> Array:
+        """Return the values of validated rows, (n_samples,) for two classes, else one a class."""
+
+    @row_by_row
+    def decision_function(self, X: Any) -> Any:
+        """Return decision values: the class with the largest one is predicted.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one value, positive for ``classes_[1]``; for more, one for each class.
+        """
+        return self._decision_values(read_new_rows(self, X))
+
+    @row_by_row
+    def predict(self, X: Any) -> Any:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, dask array or dask data frame
+            Rows and features, (n_samples, n_features).
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        return classes_from(self.decision_function(X), self.classes_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        return tags
+
+
+def classes_from(values: Array, classes: Array) -> Array:
+    """Return the class of the largest decision value, of the sign if there are two classes."""
+    codes = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+    return np.asarray(classes[codes])
 
 
 def check_has_margins(classifier: Any) -> None:

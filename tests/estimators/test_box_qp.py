@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import lsq_linear, minimize
 
 from marginfold.errors import SolverError
+from marginfold.estimators.plane_problems import solve_box_qp
 from marginfold.svm import InteriorPoint, LibSVM
-from marginfold.svm.box_qp import solve_box_qp
 
 TOL = 1e-8
 SOLVER = InteriorPoint(tol=TOL)
