@@ -12,12 +12,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from marginfold.feature_maps import Linear
+from marginfold.feature_maps import FeatureMap, Linear
 from marginfold.geometry.metric import Metric, rank_of
 from marginfold.geometry.moments import spread
-from marginfold.graphs import GraphRows, laplacian_of
+from marginfold.graphs import GraphLike, GraphRows, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.linalg.tall import Array, SharedRows, dense, gram, is_constant, rotated
+from marginfold.svm import BlockRows
 from marginfold.validation.labels import UNLABELLED
 
 
@@ -33,7 +34,7 @@ class Coordinates(Protocol):
     """Rows z of shape (r,) with weights and class numbers, wherever they are."""
 
     @property
-    def feature_map(self) -> Any:
+    def feature_map(self) -> FeatureMap:
         """The fitted feature map."""
 
     @property
@@ -64,16 +65,16 @@ class Coordinates(Protocol):
     def n_varying(self) -> int:
         """Number of dimensions whose variance shrinkage counts."""
 
-    def form(self, rule: Any) -> GraphForm:
+    def form(self, rule: GraphLike) -> GraphForm:
         """Build the graph of a rule on the rows."""
 
     def spread(self, weights: Array) -> Array:
         """Return the scatter about the mean, both with the given weights."""
 
-    def class_scatter(self, rule: Any, code: int, factor: float) -> Array:
+    def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
         """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
 
-    def solver_rows(self, metric: Metric) -> Any:
+    def solver_rows(self, metric: Metric) -> SharedRows | BlockRows:
         """Return the labelled rows in the eigenvectors of the metric, for the solvers."""
 
 
@@ -85,7 +86,9 @@ class RemoteRows(Protocol):
     def shape(self) -> tuple[int, int]:
         """Rows and features."""
 
-    def coordinates(self, feature_map: Any, weights: Array, codes: Array | None) -> Coordinates:
+    def coordinates(
+        self, feature_map: FeatureMap, weights: Array, codes: Array | None
+    ) -> Coordinates:
         """Fit a feature map on the rows and apply it."""
 
 
@@ -112,7 +115,7 @@ class LocalCoordinates:
         The weighted Z'Z, if the feature map knows it.
     """
 
-    feature_map: Any
+    feature_map: FeatureMap
     rows: Array
     axes: Array | None
     origin: Array | None
@@ -158,7 +161,7 @@ class LocalCoordinates:
         low, high = (dense(bound).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
         return max(int(np.count_nonzero(low < high)), 1)
 
-    def form(self, rule: Any) -> GraphForm:
+    def form(self, rule: GraphLike) -> GraphForm:
         """Build the graph on the points."""
         laplacian = laplacian_of(rule, GraphRows.of(self.points, self.weights, self.codes))
         if self.axes is None:
@@ -171,7 +174,7 @@ class LocalCoordinates:
         """Return the scatter about the mean, both with the given weights."""
         return spread(LocalBlocks([Block(self.Z, np.zeros(len(self.Z)), weights)]))
 
-    def class_scatter(self, rule: Any, code: int, factor: float) -> Array:
+    def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
         """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
         members = np.flatnonzero((self.codes == code) & (self.weights > 0))
         one_class = np.zeros(len(members), dtype=np.intp)

@@ -19,9 +19,9 @@ from marginfold.feature_maps import (
 )
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
-from marginfold.linalg.tall import Array, dense
+from marginfold.linalg.tall import Array, SharedRows, dense
 from marginfold.planner.memory_check import check_memory
-from marginfold.svm import Automatic, InteriorPoint, LibSVM, SVMSolver
+from marginfold.svm import Automatic, BlockRows, InteriorPoint, LibSVM, SVMSolver
 from marginfold.validation.labels import UNLABELLED
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import LabelledInput, read_labelled
@@ -47,10 +47,10 @@ class Prepared:
     X: Any
     weights: Array
     classes: Array
-    feature_map: Any
+    feature_map: FeatureMap
     metric: Metric
     total: Array | None
-    rows: Any
+    rows: SharedRows | BlockRows
     labelled: LabelledRows
 
 

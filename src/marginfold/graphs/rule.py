@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,20 @@ from marginfold.validation.weights import check_weights
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""
+
+
+class GraphLike(Protocol):
+    """What an estimator takes as a graph: a `GraphRule`, or an object of the user's."""
+
+    def build(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Laplacian:
+        """Build the graph on the rows of X."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +244,7 @@ def uses_labels(rule: object) -> bool:
     return bool(getattr(rule, "uses_labels", hasattr(rule, "build")))
 
 
-def laplacian_of(rule: Any, rows: GraphRows) -> Laplacian:
+def laplacian_of(rule: GraphLike, rows: GraphRows) -> Laplacian:
     """Build the graph of a rule on valid rows; one with a ``build`` of its own checks them again.
 
     Parameters
@@ -240,10 +254,7 @@ def laplacian_of(rule: Any, rows: GraphRows) -> Laplacian:
     """
     if isinstance(rule, GraphRule) and type(rule).build is GraphRule.build:
         return rule.build_on(rows)
-    laplacian: Laplacian = rule.build(
-        rows.X, rows.codes, unlabeled=ABSENT, sample_weight=rows.weights
-    )
-    return laplacian
+    return rule.build(rows.X, rows.codes, unlabeled=ABSENT, sample_weight=rows.weights)
 
 
 def _read_graph_rows(
