@@ -27,7 +27,7 @@ export PIP_USER := 0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo tour test check format bench bench-quick bench-eigen torture lock clean remake
+.PHONY: help install demo tour test kernels check format bench bench-quick bench-eigen torture lock clean remake
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -42,8 +42,12 @@ demo: $(READY) ## compare all methods on the bundled wine data and write demo/re
 tour: $(READY) ## embeddings, planes, curves and maps on scikit-learn's data, with pictures
 	@$(BIN)/python examples/demo.py
 
-test: check ## check, then all tests, docstring examples and the documents' code
+test: check ## check, all tests, docstring examples and the documents' code, then `make kernels`
 	$(BIN)/python -m pytest -q -n $(JOBS)
+	@$(BIN)/python scripts/kernels.py $(JOBS)
+
+kernels: $(READY) ## the numerically sensitive tests as on other processors (AVX2, AVX-512, SSE)
+	@$(BIN)/python scripts/kernels.py $(JOBS)
 
 check: $(READY) ## lint, format, types and the order of imports
 	$(BIN)/ruff check $(RUFF_PATHS)

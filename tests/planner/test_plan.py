@@ -24,7 +24,7 @@ import marginfold
 from marginfold import GESVC, KDA, LDA, LSVA, MMDA, SVMPCA, ExactKernel, MarginMap
 from marginfold.errors import InvalidInputError, TooLargeError
 from marginfold.planner import Plan, Step, plan
-from marginfold.planner.memory_check import check_memory
+from marginfold.planner.check import check_memory
 from marginfold.planner.plan import duration
 from marginfold.runtime.memory import LIMIT_VARIABLE
 

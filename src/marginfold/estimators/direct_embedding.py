@@ -21,7 +21,7 @@ from marginfold.graphs.laplacian import ABSENT, Link, NodeGraph
 from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.linalg import felt_nodes, smallest_pairs
 from marginfold.linalg.tall import Array, column_signs, dense
-from marginfold.planner.memory_check import check_memory
+from marginfold.planner.check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Count, check_parameters, shown
 from marginfold.validation.row_types import refuse_lazy

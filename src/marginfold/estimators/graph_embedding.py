@@ -22,7 +22,7 @@ from marginfold.graphs import SHORTHANDS, resolve_graph, uses_labels
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
 from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.linalg.tall import Array, one_blas_thread
-from marginfold.planner.memory_check import check_memory
+from marginfold.planner.check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import (
     Choice,

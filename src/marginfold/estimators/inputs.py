@@ -20,7 +20,7 @@ from marginfold.feature_maps import (
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.linalg.tall import Array, SharedRows, dense
-from marginfold.planner.memory_check import check_memory
+from marginfold.planner.check import check_memory
 from marginfold.svm import Automatic, BlockRows, InteriorPoint, LibSVM, SVMSolver
 from marginfold.validation.labels import UNLABELLED
 from marginfold.validation.parameters import shown

@@ -18,7 +18,7 @@ from marginfold.estimators.plane_problems import Heights, PlaneRows
 from marginfold.feature_maps import is_linear
 from marginfold.geometry.one_vs_rest import class_factors
 from marginfold.linalg.tall import Array, one_blas_thread
-from marginfold.planner.memory_check import check_memory
+from marginfold.planner.check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Choice, Constraint, Flag, Number, check_parameters
 from marginfold.validation.rows import read_labelled, read_new_rows, row_by_row

@@ -170,23 +170,29 @@ def points_of(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def fit_members(members: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> None:
-    """Fit estimators that differ in C and in the graph weight only, side by side."""
+def fit_members(members: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> Prepared | None:
+    """Fit estimators that differ in C and in the graph weight only; return what they share."""
     if not members:
-        return
+        return None
     for member in members:
         member._check_parameters()
     reader = members[0]
-    solver = resolve_solver(reader.solver, reader.tol)
     prepared = prepare(reader, X, y, sample_weight, reader._penalty())
+    fit_prepared(members, prepared)
+    _tell_features(members)
+    return prepared
+
+
+def fit_prepared(members: Sequence[Any], prepared: Prepared) -> None:
+    """Solve the problems of all members side by side and store what was found."""
     scales = [member._penalty().scale(prepared.metric) for member in members]
     costs = [float(member.C) for member in members]
+    solver = resolve_solver(members[0].solver, members[0].tol)
     with one_blas_thread(prepared.rows.n_columns):
-        found = reader._solve(prepared, scales, costs, solver)
+        found = members[0]._solve(prepared, scales, costs, solver)
     notes: list[Note] = []
     for member, own in zip(members, found, strict=True):
         notes += member._store(prepared, own)
-    _tell_features(members)
     _warn_once_of_each_kind(notes, len(members))
 
 

@@ -15,7 +15,7 @@ from marginfold.feature_maps import ExactKernel, resolve_feature_map
 from marginfold.geometry.moments import score_signs
 from marginfold.linalg import leading_pairs
 from marginfold.linalg.tall import Array, one_blas_thread
-from marginfold.planner.memory_check import check_memory
+from marginfold.planner.check import check_memory
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import (
     Choice,

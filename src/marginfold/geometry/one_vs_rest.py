@@ -44,7 +44,9 @@ class LabelledRows:
 
     def class_signs(self, task: Task) -> Array:
         """Return the signs of the classes."""
-        return np.where(np.isin(np.arange(self.n_classes), task), 1.0, -1.0)
+        signs = np.full(self.n_classes, -1.0)
+        signs[list(task)] = 1.0
+        return signs
 
     def class_costs(self, task: Task, C: float) -> Array:
         """Return the cost of the hinge loss of a row of weight 1, for each class."""

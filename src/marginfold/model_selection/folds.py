@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -24,7 +25,8 @@ from marginfold.errors import (
     MarginfoldWarning,
     warn,
 )
-from marginfold.estimators.paths import fit_members, members_of
+from marginfold.estimators.inputs import Prepared
+from marginfold.estimators.paths import fit_members, fit_prepared, members_of
 from marginfold.linalg.tall import Array
 from marginfold.model_selection.nested_knn import finds_nested, nested_knn
 from marginfold.validation.labels import is_unlabelled
@@ -195,6 +197,16 @@ class _Model:
     error: str | None = None
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """A member, what was prepared for all, and the images of its training and of its test rows."""
+
+    member: Any
+    shared: Prepared | None
+    train: Array
+    test: Array
+
+
 def score_fold(fold: tuple[Array, Array], *, trial: Trial, rows: SearchRows) -> FoldScores:
     """Fit on the first rows of the fold and score on the second."""
     part = rows.part(*fold)
@@ -248,7 +260,7 @@ def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Mo
         dimensions = [trial.dimensions[column] for column in columns]
         estimator = clone(trial.estimator).set_params(n_components=max(dimensions))
         members = members_of(estimator, trial.grid)
-        errors = _fit(members, part, trial.error_score)
+        errors, shared = _fit(members, part, trial.error_score)
         fitted = [member for member, error in zip(members, errors, strict=True) if error is None]
         images = [] if trial.needs_pipeline else _images(fitted, part, trial.error_score)
         seconds = (time.perf_counter() - begin) / (len(members) * len(columns))
@@ -260,22 +272,25 @@ def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Mo
                 sizes = [_of_size(member, k) for k in dimensions]
                 models = [_pipeline_model(trial, part, alone, seconds) for alone in sizes]
             else:
-                models = _head_models(trial, part, member, next(made), dimensions, seconds)
+                fit = _Fit(member, shared, *next(made))
+                models = _head_models(trial, part, fit, dimensions, seconds)
             yield from (((m, c), model) for c, model in zip(columns, models, strict=True))
 
 
-def _fit(members: list[Any], part: FoldRows, error_score: Any) -> list[str | None]:
-    """Fit members side by side; if one of them cannot be fitted, each by itself."""
+def _fit(
+    members: list[Any], part: FoldRows, error_score: Any
+) -> tuple[list[str | None], Prepared | None]:
+    """Fit members side by side; if one of them cannot be fitted, each by itself.
+
+    Returns the error of each member, and what they share if they were fitted side by side.
+    """
     try:
-        fit_members(members, part.X, part.y, part.weights)
+        return [None] * len(members), fit_members(members, part.X, part.y, part.weights)
     except CancelledError:
         raise
     except Exception:
-        return [
-            _attempt(partial(member.fit, part.X, part.y, part.weights), error_score)[1]
-            for member in members
-        ]
-    return [None] * len(members)
+        fits = (partial(member.fit, part.X, part.y, part.weights) for member in members)
+        return [_attempt(fit, error_score)[1] for fit in fits], None
 
 
 def _attempt(work: Callable[[], Any], error_score: Any) -> tuple[Any, str | None]:
@@ -342,41 +357,50 @@ def _pipeline_model(trial: Trial, part: FoldRows, member: Any, seconds: float) -
 
 
 def _head_models(
-    trial: Trial,
-    part: FoldRows,
-    member: Any,
-    images: tuple[Array, Array],
-    dimensions: Sequence[int],
-    seconds: float,
+    trial: Trial, part: FoldRows, fit: _Fit, dimensions: Sequence[int], seconds: float
 ) -> list[_Model]:
     """Return the classifier on the leading columns of images, for each number of them."""
-    train, test = images
-    found = [min(k, train.shape[1]) for k in dimensions]
-    if not finds_nested(trial.classifier, len(train)):
-        return [
-            _classifier_model(trial, part, _leading(train, k), _leading(test, k), seconds)
-            for k in found
-        ]
+    found = [min(k, fit.train.shape[1]) for k in dimensions]
+    if not finds_nested(trial.classifier, len(fit.train)):
+        return [_classifier_model(trial, part, fit.train, fit.test, k, seconds) for k in found]
     begin = time.perf_counter()
-    on_test = nested_knn(trial.classifier, train, part.labels, test, found)
+    on_test = nested_knn(trial.classifier, fit.train, part.labels, fit.test, found)
     seconds += (time.perf_counter() - begin) / len(found)
     on_train = on_test
     if trial.return_train_score:
-        on_train = nested_knn(trial.classifier, train, part.labels, train, found)
+        on_train = nested_knn(trial.classifier, fit.train, part.labels, fit.train, found)
     models = []
     for wanted, new, old in zip(dimensions, on_test, on_train, strict=True):
         if new is None or old is None:
-            alone = clone(member).set_params(n_components=wanted)
-            models.append(_pipeline_model(trial, part, alone, seconds))
+            models.append(_alone_model(trial, part, fit, wanted, seconds))
         else:
             models.append(_Model(seconds, new, old, new.rows, old.rows))
     return models
 
 
+def _alone_model(trial: Trial, part: FoldRows, fit: _Fit, k: int, seconds: float) -> _Model:
+    """Return the classifier after a fit of this member with k components and nothing beside it.
+
+    Rows on a margin have equal images: which of them is nearest is decided by the rounding of that
+    very fit.
+    """
+    begin = time.perf_counter()
+    alone = copy(fit.member)
+    alone.n_components = k
+    if fit.shared is None:
+        alone.fit(part.X, part.y, part.weights)
+    else:
+        fit_prepared([alone], fit.shared)
+    train, test = _all_images([alone], part)[0]
+    seconds += time.perf_counter() - begin
+    return _classifier_model(trial, part, train, test, train.shape[1], seconds)
+
+
 def _classifier_model(
-    trial: Trial, part: FoldRows, train: Array, test: Array, seconds: float
+    trial: Trial, part: FoldRows, train: Array, test: Array, k: int, seconds: float
 ) -> _Model:
     begin = time.perf_counter()
+    train, test = (np.ascontiguousarray(images[:, :k]) for images in (train, test))
     fit = partial(fit_classifier, clone(trial.classifier), train, part)
     model, error = _attempt(fit, trial.error_score)
     return _Model(seconds + time.perf_counter() - begin, model, model, test, train, error)
@@ -404,10 +428,6 @@ def _score(
             "several metrics give scoring a list of names or a dict of scorers."
         )
     return float(score)
-
-
-def _leading(images: Array, k: int) -> Array:
-    return np.ascontiguousarray(images[:, :k])
 
 
 def take(X: Any, rows: Array, columns: Array | None = None) -> Any:

@@ -44,7 +44,7 @@ from marginfold.model_selection.results import (
     read_scorers,
     results_table,
 )
-from marginfold.planner.memory_check import check_memory
+from marginfold.planner.check import check_memory
 from marginfold.runtime.progress import report
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Flag, check_parameters, shown

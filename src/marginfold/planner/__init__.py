@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from marginfold.planner.plan import Plan, Step
-from marginfold.planner.planning import plan
+from marginfold.planner.plan import Plan, Step, plan
 
 __all__ = ["Plan", "Step", "plan"]

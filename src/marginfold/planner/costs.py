@@ -1,180 +1,251 @@
-"""The memory of a fit, known before it begins.
+"""The cost model: what each step of a fit takes, in bytes and in seconds, known before it begins.
 
-Each step is counted in arrays of a few kinds: tall ones of rows x coordinates, square ones, chunks
-of a fixed size.  The counts are those of the arrays that are alive at once at the worst moment of
-the step; ``benchmarks/planner.py`` compares the sums with the measured memory of whole fits.
+Memory is counted in arrays that are alive at once at the worst moment of a step: tall ones of rows
+x coordinates, square ones, chunks of a fixed size.  Time is counted in a few kinds of operations,
+at rates measured on one core of a cloud machine (40 GFlop/s in matrix products); `slowness` carries
+them over to others.  ``benchmarks/planner.py`` compares both with whole fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from marginfold.graphs import ReconstructionGraph
+from marginfold.graphs.exact_search import TREE_MAX_COLUMNS
+from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS
 from marginfold.planner.workload import Workload, anchors_of, neighbors_of
+from marginfold.svm.policy import MANY_DIMENSIONS
 
-FLOAT = 8.0
-"""Bytes of a number."""
+FLOAT, BASE = 8.0, 8e6
+"""Bytes of a number, and of any fit: small arrays, and pages that the allocator keeps."""
 
-BASE = 8e6
-"""Bytes that any fit takes: small arrays, and pages that the allocator keeps."""
+PRODUCT, DECOMPOSITION = 1 / 3e10, 1 / 2e10
+"""Seconds of a floating-point operation in a matrix product, and in a factorisation."""
 
-KERNEL_SQUARES = 8.5
-"""Arrays of rows x rows at once in the decomposition of an exact kernel, besides its result."""
+PASS, KERNEL_VALUE = 1 / 4e8, 1 / 6e7
+"""Seconds of a number in an operation on whole arrays, and of a kernel value beside its product."""
 
-PART_SQUARES, LEADING_SQUARES = 5.0, 1.5
-"""The same if only leading coordinates are wanted: many of them, and few."""
+OVERHEAD, BLOCKS = 2e-3, 2.5
+"""Seconds of the calls of a step, and how much longer all workers of dask take than one array."""
 
-WIDE_COPIES = 6.0
-"""Copies of the rows in the factorisation of wide rows, without the basis that stays."""
+KERNEL_SQUARES, PART_SQUARES, LEADING_SQUARES = 8.5, 5.0, 1.5
+"""Arrays of rows x rows while an exact kernel is decomposed: whole, in part, few coordinates."""
 
-MAP_COPIES = 1.0
-"""Arrays of rows x rank alive at once while a transformer maps the rows, without its result."""
+EIGENVALUES, PART_EIGENVALUES, LANCZOS_COLUMNS = 9.0, 3.5, 40.0
+"""Operations of the same: in units of n cubed, for some pairs, products for each of a few."""
 
-SEARCH_COPIES = 5.0
-"""Copies of the rows that a search for neighbors holds: merged, centred, sorted."""
+WIDE_COPIES, MAP_COPIES, SEARCH_COPIES = 6.0, 1.0, 5.0
+"""Copies of the rows while wide ones are factorised, mapped, and searched for neighbors."""
 
-SEARCH_CHUNK = 1.2 * 2.0**24
-"""Largest chunk of differences between neighbors."""
+SEARCH_CHUNK, EDGE_ARRAYS = 1.2 * 2.0**24, 6.0
+"""Bytes of the differences between neighbors at a time, and numbers held for each edge."""
 
-EDGE_ARRAYS = 6.0
-"""Numbers held for each edge of a neighbor graph while it is built."""
+PAIR, TREE_NODE, FAISS_NODE, EDGE = 1 / 2.5e8, 6e-5, 2e-4, 4e-6
+"""Seconds of a pair of rows in an exact search, of a row in a tree and in an approximate search,
+and of an edge from the search to the Laplacian."""
+
+ANCHOR_PASSES = 6.0
+"""How often rows are compared with anchors, to choose and to use them."""
+
+METRIC_SQUARES, PLANE_COPIES, PLANE_SOLVER_COPIES = 4.0, 1.1, 3.0
+"""Arrays of rank x rank while a scatter matrix is decomposed, and of rows x rank while planes are
+fitted, directly and as support vector problems."""
 
 STATE_ARRAYS, BATCH_BYTES = 25.0, 2.0**27
 """Numbers per row of one support vector problem, and the memory that a batch of them may use."""
 
-METRIC_SQUARES = 4.0
-"""Arrays of rank x rank while a scatter matrix is decomposed."""
+ITERATIONS, STATE_PASSES, DESCENT = 18.0, 60.0, 1 / 6
+"""Iterations of such a problem, numbers touched per row in each, and the share of this time that
+coordinate descent takes in many dimensions, compiled."""
 
-FACTOR_NUMBERS, SQUARED_NUMBERS = 350.0, 1700.0
-"""Numbers per node that the eigenvalue problem of a graph holds; of one that is a square."""
+FACTOR_NUMBERS, SQUARED_NUMBERS, NODE = 350.0, 1700.0, 8e-5
+"""Numbers per node in the eigenvalue problem of a graph, of one that is a square, and seconds."""
 
-FLAT_COLUMNS, DENSE_SQUARES = 4, 1.15
-"""Columns up to which a square has a sparse factor, and the arrays of the size of a dense one."""
-
-DENSE_NODES = 10_000
-"""Nodes up to which a square without a sparse factor has a dense one."""
-
-PLANE_COPIES = 1.1
-"""Arrays of rows x rank besides coordinates and bordered rows while planes are fitted."""
-
-PLANE_SOLVER_COPIES = 3.0
-"""The same while a plane is a support vector problem."""
+FLAT_COLUMNS, DENSE_NODES, DENSE_SQUARES = 4, 10_000, 1.15
+"""Columns up to which a square has a sparse factor, nodes up to which it has a dense one else, and
+arrays of the size of that."""
 
 
 @dataclass(frozen=True)
-class Need:
-    """The memory of one step: at its worst moment, and what stays of it until the end."""
+class Cost:
+    """The cost of one step.
+
+    Attributes
+    ----------
+    step : str
+    temporary, kept : float
+        Bytes at the worst moment of the step, and those that stay of it until the end.
+    seconds : float
+        On the machine of the rates.
+    """
 
     step: str
     temporary: float
     kept: float
+    seconds: float
 
 
-def memory_needs(work: Workload) -> list[Need]:
-    """Return what the steps of a fit need, in their order."""
+def step_costs(work: Workload) -> list[Cost]:
+    """Return what the steps of a fit take, in their order."""
     if work.route == "blocks":
-        return [_read(work), *_small(work)]
-    needs = [_read(work)]
-    if work.rank:
-        needs.append(_coordinates(work))
-    needs += [_graph(work, rule) for rule in work.graphs]
-    if work.route == "graph":
-        return [*needs, _components(work)]
-    needs.append(_planes(work) if work.planes else _metric(work))
-    return [*needs, _solver(work)] if work.solves else needs
+        return [replace(cost, seconds=BLOCKS * cost.seconds) for cost in _blocks(work)]
+    return list(_steps(work))
 
 
-def peaks(needs: list[Need]) -> list[float]:
+def peaks(costs: list[Cost]) -> list[float]:
     """Return the memory in use at the worst moment of each step."""
     held, found = BASE, []
-    for need in needs:
-        found.append(held + need.temporary + need.kept)
-        held += need.kept
+    for cost in costs:
+        found.append(held + cost.temporary + cost.kept)
+        held += cost.kept
     return found
 
 
 def peak_memory(work: Workload) -> float:
     """Return the largest memory in use at one time, beyond the rows that are given."""
-    return max(peaks(memory_needs(work)))
+    return max(peaks(step_costs(work)))
 
 
-def _read(work: Workload) -> Need:
-    labels = 4 * FLOAT * work.rows.n_rows
-    return Need("read rows", 0.0, work.rows.read_bytes + labels)
+def solver_seconds(n_rows: int, rank: int, *, n_problems: int = 1, descends: bool = False) -> float:
+    """Return the time of support vector problems of one shape, solved side by side.
+
+    Examples
+    --------
+    >>> solver_seconds(1000, 20) < 0.02 < solver_seconds(1_000_000, 20)
+    True
+    """
+    iteration = 2 * PRODUCT * n_rows * (rank + 1) ** 2 + (STATE_PASSES + 4 * rank) * PASS * n_rows
+    iteration += DECOMPOSITION * rank**3 / 3
+    return OVERHEAD + n_problems * ITERATIONS * (DESCENT if descends else 1.0) * iteration
 
 
-def _coordinates(work: Workload) -> Need:
-    n, d, r = work.rows.n_rows, work.rows.n_columns, work.rank
-    tall, whole = FLOAT * n * r, FLOAT * n * d
-    if work.route == "primal":
-        return Need("coordinates", whole if work.rows.is_sparse else 0.0, tall)
-    if work.route == "dual":
-        return Need("coordinates", WIDE_COPIES * whole, tall + whole)
-    if work.route == "low rank":
-        return Need("coordinates", MAP_COPIES * tall, tall)
-    squares = LEADING_SQUARES if work.leads else PART_SQUARES
-    if work.kernel_rank is None:
-        squares = KERNEL_SQUARES
-    copied = whole * work.rows.density
-    return Need("coordinates", squares * FLOAT * n * n + copied, 2.0 * tall + copied)
-
-
-def _graph(work: Workload, rule: Any) -> Need:
-    n, tall = work.searched_rows(rule), FLOAT * work.rows.n_rows * work.rank
-    k = neighbors_of(rule)
-    if k == 0:
-        return Need("graph", tall, 0.0)
-    stored = max(1.0, work.rows.n_columns * work.rows.density)
-    points, edges = FLOAT * n * stored, FLOAT * n * k
-    chunk = min(SEARCH_CHUNK, points * (k + 5))
-    copies = 1.0 if anchors_of(rule, work.rows.n_rows) else SEARCH_COPIES
-    search = copies * points + chunk + EDGE_ARRAYS * edges
-    return Need("graph", max(search, 2.0 * tall + 4.0 * edges), 4.0 * edges)
-
-
-def _metric(work: Workload) -> Need:
-    tall, square = FLOAT * work.rows.n_rows * work.rank, FLOAT * work.rank**2
-    copies = 0.0 if not work.solves else 1.0 + bool(work.graphs)
-    return Need("metric", METRIC_SQUARES * square + copies * tall, 2.0 * square)
-
-
-def _planes(work: Workload) -> Need:
-    tall, square = FLOAT * work.rows.n_rows * work.rank, FLOAT * work.rank**2
-    return Need("planes", METRIC_SQUARES * square + PLANE_COPIES * tall, tall)
-
-
-def _solver(work: Workload) -> Need:
-    state = FLOAT * STATE_ARRAYS * work.rows.n_rows
-    copies = PLANE_SOLVER_COPIES if work.planes else 0.0
-    held = copies * FLOAT * work.rows.n_rows * work.rank
-    return Need("solver", held + max(state, min(work.batch * state, BATCH_BYTES)), 0.0)
-
-
-def _components(work: Workload) -> Need:
-    """Return the need of the eigenvalue problem on the nodes of a graph."""
-    n = work.rows.n_rows
-    if not is_squared(work):
-        return Need("components", FLOAT * FACTOR_NUMBERS * n, 0.0)
-    if has_dense_factor(work):
-        return Need("components", FLOAT * DENSE_SQUARES * n * n, 0.0)
-    return Need("components", FLOAT * SQUARED_NUMBERS * n, 0.0)
-
-
-def is_squared(work: Workload) -> bool:
-    """Return whether the matrix of the nodes is a square, as in locally linear embedding."""
-    return any(isinstance(rule, ReconstructionGraph) for rule in work.graphs)
-
-
-def has_dense_factor(work: Workload) -> bool:
-    """Return whether such a matrix is factorised as a dense one."""
-    return work.rows.n_columns > FLAT_COLUMNS and work.rows.n_rows <= DENSE_NODES
-
-
-def _small(work: Workload) -> Iterator[Need]:
-    """Yield what stays on this machine when the rows live on others."""
-    square = FLOAT * work.rank**2
-    yield Need("metric", METRIC_SQUARES * square, 2.0 * square)
+def _steps(work: Workload) -> Iterator[Cost]:
+    yield _read(work)
+    if work.rank:
+        yield _coordinates(work)
+    for rule in work.graphs:
+        yield _graph(work, rule)
+    if work.route == "graph":
+        yield _components(work)
+        return
+    yield _planes(work) if work.planes else _metric(work)
     if work.solves:
-        yield Need("solver", 2.0 * FLOAT * work.rows.n_rows, 0.0)
+        yield _solver(work)
+
+
+def _blocks(work: Workload) -> Iterator[Cost]:
+    """Yield what stays on this machine when the rows live on others."""
+    yield _read(work)
+    yield replace(_metric(work), temporary=METRIC_SQUARES * FLOAT * work.rank**2)
+    if work.solves:
+        yield replace(_solver(work), temporary=2.0 * FLOAT * work.rows.n_rows)
+
+
+def _read(work: Workload) -> Cost:
+    n, stored = work.rows.n_rows, work.rows.n_columns * work.rows.density
+    kept = work.rows.read_bytes + 4 * FLOAT * n
+    return Cost("read rows", 0.0, kept, OVERHEAD + 8 * PASS * n * stored)
+
+
+def _coordinates(work: Workload) -> Cost:
+    n, d, r = work.rows.n_rows, work.rows.n_columns, work.rank
+    stored = d * work.rows.density
+    tall, whole, scatter = FLOAT * n * r, FLOAT * n * d, 2 * PRODUCT * n * r * r
+    value = 2 * PRODUCT * stored + KERNEL_VALUE
+    if work.route == "primal":
+        temporary, kept = whole if work.rows.is_sparse else 0.0, tall
+        seconds = 4 * PASS * n * r
+    elif work.route == "dual":
+        temporary, kept = WIDE_COPIES * whole, tall + whole
+        seconds = 8 * DECOMPOSITION * n * n * d + 20 * DECOMPOSITION * n**3
+    elif work.route == "low rank":
+        temporary, kept = MAP_COPIES * tall, tall
+        seconds = value * n * r + 2 * PRODUCT * n * r * r
+    else:
+        if work.leads:
+            squares = LEADING_SQUARES
+            seconds = value * n * n + 2 * LANCZOS_COLUMNS * PRODUCT * n * n * r
+        elif work.kernel_rank is not None:
+            squares = PART_SQUARES
+            seconds = value * n * n + PART_EIGENVALUES * DECOMPOSITION * n**3
+        else:
+            squares = KERNEL_SQUARES
+            seconds = 2 * value * n * n + EIGENVALUES * DECOMPOSITION * n**3 + 4 * PRODUCT * n**3
+        copied = whole * work.rows.density
+        temporary, kept = squares * FLOAT * n * n + copied, 2.0 * tall + copied
+    return Cost("coordinates", temporary, kept, OVERHEAD + scatter + seconds)
+
+
+def _graph(work: Workload, rule: Any) -> Cost:
+    n, r, k = work.rows.n_rows, work.rank, neighbors_of(rule)
+    tall = FLOAT * n * r
+    scatter = OVERHEAD + 2 * PRODUCT * n * r * r + 4 * PASS * n * r
+    if k == 0:
+        return Cost("graph", tall, 0.0, scatter)
+    stored = max(1.0, work.rows.n_columns * work.rows.density)
+    at_once, anchors = work.searched_rows(rule), anchors_of(rule, n)
+    points, edges = FLOAT * at_once * stored, FLOAT * at_once * k
+    search = (1.0 if anchors else SEARCH_COPIES) * points
+    search += min(SEARCH_CHUNK, points * (k + 5)) + EDGE_ARRAYS * edges
+    temporary = max(search, 2.0 * tall + 4.0 * edges)
+    pair = PAIR + 2 * PRODUCT * stored
+    if anchors:
+        seconds = ANCHOR_PASSES * pair * n * anchors
+    elif work.rows.n_columns <= TREE_MAX_COLUMNS:
+        seconds = TREE_NODE * n
+    elif at_once > EXACT_MAX_ROWS and not work.rows.is_sparse and _is_installed("faiss"):
+        seconds = FAISS_NODE * n
+    else:
+        seconds = pair * n * at_once
+    seconds += (EDGE + 4 * PASS * stored) * n * k
+    return Cost("graph", temporary, 4.0 * edges, scatter + seconds)
+
+
+def _metric(work: Workload) -> Cost:
+    n, r = work.rows.n_rows, work.rank
+    tall, square = FLOAT * n * r, FLOAT * r**2
+    copies = 1.0 + bool(work.graphs) if work.solves else 0.0
+    seconds = 2 * EIGENVALUES * DECOMPOSITION * r**3 + 4 * PRODUCT * n * r * r
+    temporary = METRIC_SQUARES * square + copies * tall
+    return Cost("metric", temporary, 2.0 * square, OVERHEAD + seconds)
+
+
+def _planes(work: Workload) -> Cost:
+    n, r = work.rows.n_rows, work.rank
+    tall, square = FLOAT * n * r, FLOAT * r**2
+    seconds = work.n_classes * (4 * PRODUCT * n * r * r + 10 * PASS * n * r)
+    return Cost("planes", METRIC_SQUARES * square + PLANE_COPIES * tall, tall, OVERHEAD + seconds)
+
+
+def _solver(work: Workload) -> Cost:
+    n, r = work.rows.n_rows, work.rank
+    state = FLOAT * STATE_ARRAYS * n
+    copies = PLANE_SOLVER_COPIES * FLOAT * n * r if work.planes else 0.0
+    temporary = copies + max(state, min(work.batch * state, BATCH_BYTES))
+    descends = r > MANY_DIMENSIONS and work.route != "blocks" and _is_installed("numba")
+    seconds = solver_seconds(n, r, n_problems=work.batch, descends=descends)
+    return Cost("solver", temporary, 0.0, work.solves * seconds)
+
+
+def _components(work: Workload) -> Cost:
+    """Return the cost of the eigenvalue problem on the nodes of a graph.
+
+    In locally linear embedding its matrix is a square.
+    """
+    n = work.rows.n_rows
+    seconds = OVERHEAD + NODE * n * work.n_components
+    if not any(isinstance(rule, ReconstructionGraph) for rule in work.graphs):
+        return Cost("components", FLOAT * FACTOR_NUMBERS * n, 0.0, seconds)
+    if work.rows.n_columns > FLAT_COLUMNS and n <= DENSE_NODES:
+        seconds += DECOMPOSITION * n**3 / 3
+        return Cost("components", FLOAT * DENSE_SQUARES * n * n, 0.0, seconds)
+    return Cost("components", FLOAT * SQUARED_NUMBERS * n, 0.0, seconds)
+
+
+@cache
+def _is_installed(name: str) -> bool:
+    return find_spec(name) is not None

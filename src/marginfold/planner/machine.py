@@ -13,7 +13,7 @@ SIZE, REPEATS = 400, 3
 """Shape of the matrix product that is timed, and how often it is."""
 
 REFERENCE_SECONDS = 3.2e-3
-"""The time of this product where the rates of `marginfold.planner.seconds` were measured."""
+"""The time of this product where the rates of `marginfold.planner.costs` were measured."""
 
 PLAUSIBLE = (0.1, 20.0)
 """Range of the factor: a machine outside is more likely to have been busy."""

@@ -1,10 +1,29 @@
-"""The value that planning returns: steps, memory, time, and whether it fits."""
+"""What a fit will cost, planned before it is started: steps, memory, time, and whether it fits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sized
+from dataclasses import dataclass, replace
+from typing import Any
 
-from marginfold.runtime.memory import readable
+import numpy as np
+from sklearn.model_selection import ParameterGrid, check_cv
+
+from marginfold.errors import InvalidInputError
+from marginfold.planner.check import alternative
+from marginfold.planner.costs import peak_memory, peaks, step_costs
+from marginfold.planner.machine import slowness
+from marginfold.planner.workload import (
+    N_CLASSES,
+    Rows,
+    Workload,
+    output_columns,
+    rows_of,
+    workload_of,
+)
+from marginfold.runtime.memory import available_memory, readable
+from marginfold.validation.labels import is_unlabelled
+from marginfold.validation.parameters import shown
 
 UNCERTAINTY = 4.0
 """Factor by which the time may differ either way (see ``benchmarks/planner.py``)."""
@@ -109,6 +128,66 @@ class Plan:
         return lines if self.instead is None else [*lines, f"instead: {self.instead}"]
 
 
+def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Plan:
+    """Return what a fit will need, without fitting.
+
+    Memory is that beyond X; the refusal before every fit uses the same arithmetic.  Time is a guess
+    within a factor of four or so: it does not look at the values, which decide how many iterations
+    a solver takes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted: one of this package, a pipeline with one, `MarginMap`, or a search over one.
+        Other steps of a pipeline count with the memory of their output and no time.
+    X : array, sparse matrix, data frame, dask collection, or tuple (n_rows, n_columns)
+        Rows, or just their shape.
+    y : array of shape (n_samples,), optional
+        Labels; without, two classes are assumed.
+    sample_weight : array of shape (n_samples,), optional
+        Rows of weight 0 do not count.
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> from marginfold import LSVA, plan
+    >>> small = plan(LSVA(n_components=3), (5000, 20))
+    >>> small.route, small.rank, small.fits
+    ('primal', 20, True)
+    >>> large = plan(LSVA(kernel="rbf"), (100_000, 20))
+    >>> large.fits, large.instead
+    (False, 'LSVA(..., kernel=LowRankKernel("rbf", rank=...))')
+    """
+    rows = _rows(X, sample_weight)
+    n_classes, notes = _classes(estimator, y)
+    parts = _parts_of(estimator, rows, n_classes)
+    if not parts:
+        raise InvalidInputError(
+            f"plan got {shown(estimator)}; it knows the estimators of marginfold with a known "
+            "kernel, pipelines with one of them, and searches over them."
+        )
+    steps = tuple(step for part in parts for step in _steps(part))
+    main = max(parts, key=lambda part: peak_memory(part.work))
+    available = available_memory()
+    result = Plan(
+        estimator=type(estimator).__name__,
+        n_rows=rows.n_rows,
+        n_columns=rows.n_columns,
+        rank=main.work.rank,
+        route=main.work.route,
+        steps=steps,
+        available_bytes=available,
+        instead=None,
+        notes=(*notes, *(part.note for part in parts if part.note)),
+    )
+    if result.fits:
+        return result
+    return replace(result, instead=alternative(main.estimator, main.work))
+
+
 def duration(seconds: float) -> str:
     """Return a time in a unit that makes it short.
 
@@ -121,3 +200,157 @@ def duration(seconds: float) -> str:
     unit = next((unit for unit, size in sizes.items() if seconds >= size), "ms")
     count = seconds / sizes[unit]
     return f"{count:.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"
+
+
+def _rows(X: Any, sample_weight: Any) -> Rows:
+    rows = rows_of(X)
+    if rows is None:
+        rows = rows_of(np.asarray(X))
+    if rows is None:
+        raise InvalidInputError(
+            f"plan got X of shape {np.shape(X)}; it needs a table of rows and columns, or their "
+            "numbers as a tuple (n_rows, n_columns)."
+        )
+    if rows.blocks and not (rows.n_rows and rows.n_columns):
+        raise InvalidInputError(
+            "plan got a dask collection that does not know its number of rows or columns; call "
+            "X.compute_chunk_sizes() first, or give the numbers as a tuple (n_rows, n_columns)."
+        )
+    if rows.n_rows < 1 or rows.n_columns < 1:
+        raise InvalidInputError(
+            f"plan got {rows.n_rows} rows and {rows.n_columns} columns; it needs one of each at "
+            "least."
+        )
+    if sample_weight is None:
+        return rows
+    return replace(rows, n_rows=int(np.count_nonzero(sample_weight)))
+
+
+def _classes(estimator: Any, y: Any) -> tuple[int, list[str]]:
+    """Return the number of classes, and a note if it is a guess."""
+    if y is None:
+        return N_CLASSES, [f"{N_CLASSES} classes are assumed; give y to count them"]
+    labels = np.asarray(y)
+    known = labels[~is_unlabelled(labels, getattr(estimator, "unlabeled", None))]
+    return max(len(np.unique(known)), 1), []
+
+
+def _steps(part: _Part) -> Iterator[Step]:
+    """Yield the steps of a part; what is done several times is shown once with its whole time."""
+    costs = step_costs(part.work)
+    for cost, memory in zip(costs, peaks(costs), strict=True):
+        name = f"{part.name}{cost.step}" + (f" x {part.fits}" if part.fits > 1 else "")
+        yield Step(name, memory + part.held_bytes, part.fits * slowness() * cost.seconds)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Fits of one estimator inside another.
+
+    Attributes
+    ----------
+    estimator : object
+        One of this package.
+    work : Workload
+    fits : int
+        How many fits like this, one after the other.
+    name : str
+        What its steps are called before their own names.
+    held_bytes : float
+        Memory that others hold meanwhile.
+    note : str
+        What was assumed.
+    """
+
+    estimator: Any
+    work: Workload
+    fits: int = 1
+    name: str = ""
+    held_bytes: float = 0.0
+    note: str = ""
+
+
+def _parts_of(estimator: Any, rows: Rows, n_classes: int) -> list[_Part]:
+    """Return the fits of estimators of this package, none for a stranger without any inside."""
+    if hasattr(estimator, "steps"):
+        return _pipeline(estimator, rows, n_classes)
+    if hasattr(estimator, "planned_classifier"):
+        return _margin_map(estimator, rows, n_classes)
+    if hasattr(estimator, "estimator") and hasattr(estimator, "cv"):
+        return _search(estimator, rows, n_classes)
+    if not type(estimator).__module__.startswith("marginfold."):
+        return []
+    work = workload_of(estimator, rows, n_classes)
+    return [] if work is None else [_Part(estimator, work)]
+
+
+def _pipeline(pipeline: Any, rows: Rows, n_classes: int) -> list[_Part]:
+    """Return the parts of the steps; each hands an array of its columns to the next."""
+    parts: list[_Part] = []
+    held = 0.0
+    for name, step in pipeline.steps:
+        if step is None or isinstance(step, str):
+            continue
+        found = _parts_of(step, rows, n_classes)
+        parts += [
+            replace(part, name=f"{name}: {part.name}", held_bytes=held + part.held_bytes)
+            for part in found
+        ]
+        if hasattr(step, "transform"):
+            width = output_columns(step, rows.n_columns)
+            rows = Rows(rows.n_rows, width, blocks=rows.blocks)
+            held = 0.0 if rows.blocks else 8.0 * rows.n_rows * width
+    return parts
+
+
+def _margin_map(margin_map: Any, rows: Rows, n_classes: int) -> list[_Part]:
+    """Return the classifier, fitted once for the map and once for each fold of its sharpness."""
+    classifier = margin_map.planned_classifier(rows.n_rows)
+    automatic = isinstance(margin_map.sharpness, str)
+    fits = 1 + (_folds(margin_map.cv) if automatic else 0)
+    return [replace(part, fits=fits * part.fits) for part in _parts_of(classifier, rows, n_classes)]
+
+
+def _search(search: Any, rows: Rows, n_classes: int) -> list[_Part]:
+    """Return the fits of all folds; `SubspaceSearchCV` shares all but the solver among values."""
+    n_folds = _folds(search.cv)
+    shared = type(search).__module__.startswith("marginfold.")
+    if shared:
+        side_by_side = _count(search.C) * _count(getattr(search, "graph_weight", None))
+        fits = n_folds
+    else:
+        side_by_side, fits = 1, n_folds * _candidates(search)
+    fits += bool(getattr(search, "refit", False))
+    parts = _parts_of(search.estimator, rows, n_classes)
+    note = f"{n_folds} folds, {fits} fits" + (f" of {side_by_side} values" if shared else "")
+    return [
+        replace(
+            part,
+            fits=fits * part.fits,
+            work=replace(part.work, solves=part.work.solves * side_by_side),
+            note=note,
+        )
+        for part in parts
+    ]
+
+
+def _candidates(search: Any) -> int:
+    """Return the number of settings that a search of scikit-learn tries."""
+    if hasattr(search, "param_grid"):
+        return len(ParameterGrid(search.param_grid))
+    if hasattr(search, "n_iter"):
+        return int(search.n_iter)
+    raise InvalidInputError(
+        f"plan cannot count what {shown(search)} will fit; it needs GridSearchCV, "
+        "RandomizedSearchCV or SubspaceSearchCV. Plan its estimator instead."
+    )
+
+
+def _folds(cv: Any) -> int:
+    if isinstance(cv, Iterable) and isinstance(cv, Sized):
+        return len(cv)
+    return int(check_cv(cv).get_n_splits())
+
+
+def _count(values: Any) -> int:
+    return 1 if values is None else int(np.size(np.asarray(values, dtype=object)))

@@ -6,9 +6,10 @@ process: that limit is shared by all who hold it at the same time, and lifted by
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
@@ -32,7 +33,7 @@ def one_thread(kind: Literal["blas", "openmp"] | None = None) -> Iterator[None]:
     ...     sum(range(10))
     45
     """
-    libraries = _loaded() if kind is None else _known(kind)
+    libraries = _scan(len(sys.modules)) if kind is None else _known(kind)
     with libraries.own.limit(limits=1):
         if kind == "openmp":
             yield
@@ -98,6 +99,12 @@ def _loaded(kind: str | None = None) -> _Libraries:
 
 _known = cache(_loaded)
 """The libraries that were loaded when this kind was first limited."""
+
+
+@lru_cache(maxsize=1)
+def _scan(n_modules: int) -> _Libraries:
+    """Return all libraries; they are looked for again when Python modules were added."""
+    return _loaded()
 
 
 def _is_shared(library: Any) -> bool:

@@ -33,10 +33,10 @@ from marginfold import (
     TwinSVC,
 )
 from marginfold.errors import TooLargeError
+from marginfold.planner.check import _is_small, check_memory
 from marginfold.planner.costs import peak_memory
-from marginfold.planner.memory_check import check_memory
 from marginfold.planner.workload import Rows, rows_of, workload_of
-from marginfold.runtime.memory import LIMIT_VARIABLE
+from marginfold.runtime.memory import ALWAYS_THERE, LIMIT_VARIABLE
 
 ALL = [
     GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding,
@@ -225,3 +225,21 @@ def test_the_need_grows_with_rows_and_columns(cls):
     ]
     assert needs == sorted(needs)
     assert needs[-1] > 2 * needs[0]
+
+
+@pytest.mark.parametrize("n_columns", [1, 30, 600, 50_000])
+def test_rows_that_are_not_looked_at_need_what_is_always_there(monkeypatch, n_columns):
+    monkeypatch.delenv(LIMIT_VARIABLE)
+    n_rows = max(n for n in range(1, 1000) if _is_small(endless(n, n_columns)))
+    models = [cls() for cls in ALL]
+    models += [cls(kernel="rbf") for cls in ALL if "kernel" in cls().get_params()]
+    models += [GESVC(kernel="rbf", graph=NeighborGraph(n_rows))]
+    for model in models:
+        work = workload_of(model, Rows(n_rows, n_columns, 8.0 * n_rows * n_columns))
+        assert peak_memory(work) < ALWAYS_THERE, model
+
+
+def test_small_rows_are_looked_at_where_the_memory_is_limited(monkeypatch):
+    monkeypatch.setenv(LIMIT_VARIABLE, "9MB")
+    with pytest.raises(TooLargeError, match="KDA on 300 x 5"):
+        check_memory(KDA(), np.zeros((300, 5)))

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from marginfold.feature_maps import ExactKernel, is_linear, is_pairwise
-from marginfold.planner.costs import memory_needs, peak_memory, peaks
-from marginfold.planner.workload import Rows, Workload, neighbors_of, rows_of, workload_of
+from marginfold.planner.costs import peak_memory, peaks, step_costs
+from marginfold.planner.workload import Workload, neighbors_of, rows_of, workload_of
 from marginfold.runtime.memory import ALWAYS_THERE, LIMIT_VARIABLE, has_memory, require_memory
 
 RANKS = (500, 200, 100)
@@ -25,13 +25,19 @@ WITHOUT_BLOCKS = ("LaplacianEigenmaps", "LocallyLinearEmbedding", "MRGEPSVC", "N
 """Methods that need all rows in one place, as they are by default."""
 
 
+MOST_ARRAYS = 12
+"""Arrays of rows x (rows + columns) that no fit exceeds, beside a few dozen megabytes."""
+
+
 def check_memory(estimator: Any, X: Any) -> None:
     """Raise `TooLargeError` if a fit on these rows does not fit; nothing is allocated before.
 
-    It costs microseconds for small rows, and for large ones the reading of a few system files.
+    It costs a microsecond for small rows, and for large ones the reading of a few system files.
     """
+    if _is_small(X):
+        return
     rows = rows_of(X)
-    if rows is None or rows.blocks or _is_small(rows):
+    if rows is None or rows.blocks:
         return
     work = workload_of(estimator, rows)
     if work is None:
@@ -101,8 +107,8 @@ def _low_rank_line(name: str, kernel: Any, rank: int) -> str:
 
 
 def _worst_step(work: Workload) -> str:
-    needs = memory_needs(work)
-    worst, _ = max(zip(needs, peaks(needs), strict=True), key=lambda pair: pair[1])
+    costs = step_costs(work)
+    worst, _ = max(zip(costs, peaks(costs), strict=True), key=lambda pair: pair[1])
     return worst.step
 
 
@@ -123,7 +129,13 @@ def _full_rank(work: Workload) -> int | None:
     return work.rank if work.route == "exact kernel" and work.kernel_rank is None else None
 
 
-def _is_small(rows: Rows) -> bool:
-    """Return whether no method can need much for rows like these, whatever it does."""
-    most = 12 * 8 * rows.n_rows * (rows.n_rows + rows.n_columns)
-    return most < ALWAYS_THERE / 4 and LIMIT_VARIABLE not in os.environ
+def _is_small(X: Any) -> bool:
+    """Return whether no method can need what is not there, whatever it does with these rows."""
+    shape: Any = getattr(X, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:  # a dask Delayed has any attribute
+        return False
+    if not all(type(size) is int for size in shape):
+        return False  # dask may not know its rows yet
+    n_rows, n_columns = shape
+    most = MOST_ARRAYS * 8 * n_rows * (n_rows + n_columns)
+    return most <= ALWAYS_THERE / 2 and LIMIT_VARIABLE not in os.environ
