@@ -50,8 +50,8 @@ def test_tests_that_the_errata_name_exist() -> None:
 
 
 def test_errata_that_the_tables_name_exist() -> None:
-    papers = ROOT / "src" / "marginfold" / "protocols" / "papers"
-    sources = [path.read_text(encoding="utf-8") for path in papers.glob("*.py")]
+    papers = ROOT / "src" / "marginfold" / "papers"
+    sources = [path.read_text(encoding="utf-8") for path in papers.rglob("*.py")]
     named = {number for source in sources for number in re.findall(r'"(E\d+b?)"', source)}
     listed = set(re.findall(r"^\| (E\d+b?) ", read("docs/errata.md"), re.MULTILINE))
     assert named

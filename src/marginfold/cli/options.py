@@ -38,9 +38,7 @@ Drop = Annotated[
 Categorical = Annotated[
     list[str] | None,
     typer.Option(
-        "--categorical",
-        metavar="COLUMN",
-        help="Column of codes to take as categories; repeatable.",
+        "--categorical", metavar="COLUMN", help="Column of codes to take as categories; repeatable."
     ),
 ]
 DropMissingTarget = Annotated[

@@ -19,7 +19,7 @@ from marginfold.geometry.one_vs_rest import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
 from marginfold.linalg.tall import Array
 from marginfold.runtime.progress import report
-from marginfold.svm import BlockBatch, SVMBatch, SVMSolution, SVMSolver
+from marginfold.svm import SVMBatch, SVMSolution, SVMSolver
 from marginfold.validation.parameters import Constraint, Flag, Number
 
 
@@ -278,7 +278,7 @@ class LapSVC(GESVC):
 
 def _batch(
     prepared: Prepared, tasks: Sequence[Task], scales: Sequence[Array], costs: Sequence[float]
-) -> SVMBatch | BlockBatch:
+) -> SVMBatch:
     """Stack the tasks of every metric and cost; the tasks of one follow each other."""
     return batch_of(
         prepared.rows,

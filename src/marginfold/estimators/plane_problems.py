@@ -29,7 +29,7 @@ from marginfold.geometry.moments import class_sums
 from marginfold.geometry.tikhonov import TikhonovBasis, tikhonov_basis
 from marginfold.linalg.blocks import Block, RowBlocks, total
 from marginfold.linalg.tall import Array, gram
-from marginfold.svm import BlockBatch, BlockRows, InteriorPoint, SVMSolution, SVMSolver
+from marginfold.svm import BlockRows, InteriorPoint, SVMBatch, SVMSolution, SVMSolver
 
 T = TypeVar("T")
 
@@ -292,7 +292,7 @@ def solve_hinge(
         return solve_box_qp(U, cost * weights, solver)
     n_others = int(np.count_nonzero(np.asarray(c.codes) != code))
     mirrored = MirroredBlocks(c.blocks, rest, 2 * n_others)
-    batch = BlockBatch(
+    batch = SVMBatch(
         rows=BlockRows.of(mirrored, None, 2),
         signs=np.array([[1.0, -1.0]]),
         costs=np.full((1, 2), cost),

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.linalg.tall import Array, column_signs
-from marginfold.svm.problem import PASSES
+from marginfold.svm.problem import without
 
 NO_VARIANCE = 1e-12
 """Share of the total variance below which a direction has none."""
@@ -51,16 +51,13 @@ class Deflation:
 
     def complement(self, s: Array) -> Array:
         """Return whitened vectors (rows) without their deflated part."""
-        return np.asarray(s - (s @ self.N) @ self.N.T)
+        return without(self.N, s.T).T
 
 
 def orthonormal_part(w: Array, W: Array) -> Array:
     """Return the unit vector along the part of w that is orthogonal to the columns of W."""
-    w = w / np.sqrt(w @ w)
-    for _ in range(PASSES if W.shape[1] else 0):
-        w = w - W @ (W.T @ w)
-        w = w / np.sqrt(w @ w)
-    return np.asarray(w)
+    w = without(W, w / np.sqrt(w @ w))
+    return np.asarray(w / np.sqrt(w @ w))
 
 
 def leading_directions(total: Array, W: Array, n_directions: int) -> Array:

@@ -18,7 +18,7 @@ from marginfold.geometry.deflation import Deflation
 from marginfold.geometry.one_vs_rest import SCHEDULES, LabelledRows, Schedule, Task
 from marginfold.linalg.tall import Array, SharedRows
 from marginfold.runtime.progress import report
-from marginfold.svm import BlockBatch, BlockRows, SVMBatch, SVMSolution, SVMSolver
+from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
 
 MIN_GAIN = 1e-4
 """Share of the attainable gain below which a task is exhausted."""
@@ -181,7 +181,7 @@ def _proposals(
 
 def _batch(
     rows: SharedRows | BlockRows, labelled: LabelledRows, proposals: list[tuple[_Track, Task]]
-) -> SVMBatch | BlockBatch:
+) -> SVMBatch:
     depth = max(track.deflation.N.shape[1] for track, _ in proposals)
     deflated = np.zeros((len(proposals), rows.n_columns, depth))
     for b, (track, _) in enumerate(proposals):
@@ -203,7 +203,7 @@ def batch_of(
     costs: Sequence[float],
     scale: Array,
     deflated: Array,
-) -> SVMBatch | BlockBatch:
+) -> SVMBatch:
     """Return the problems of tasks with their costs, on rows in an array or in blocks."""
     pairs = list(zip(tasks, costs, strict=True))
     if isinstance(rows, SharedRows):
@@ -218,10 +218,10 @@ def batch_of(
         )
     class_signs = np.stack([labelled.class_signs(task) for task in tasks])
     class_costs = np.stack([labelled.class_costs(task, C) for task, C in pairs])
-    return BlockBatch(rows, class_signs, class_costs, scale, deflated)
+    return SVMBatch(rows, class_signs, class_costs, scale, deflated)
 
 
-def gain_of(batch: SVMBatch | BlockBatch, b: int, solution: SVMSolution) -> tuple[float, bool]:
+def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool]:
     """Return the relative gain ``1 - P(w, b) / P(0)`` and whether it is more than nothing.
 
     ``P(0) = 2 min(cost of either side)``.  With a cost so small that every row stays inside the

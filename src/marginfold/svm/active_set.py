@@ -1,151 +1,162 @@
-"""The equations of a face, for problems side by side.
+"""From a nearly optimal point to the exact one: the equations of an active set, and its repair.
 
-Once it is known which multipliers are 0, which are c (`upper`) and which are free, the solution
-follows from linear equations: ``y_i (x_i's + b) = 1`` on the free rows and ``y'a = 0``.  Each
-problem is treated as if it were alone: the result does not depend on its company in any bit, and
-whoever finds the face gets the same directions.
+Once it is known which multipliers are 0 (`lower`), which are c (`upper`) and which are free, the
+solution follows from linear equations: ``y_i (x_i's + b) = 1`` on the free rows and ``y'a = 0``.
+Crossing over from an interior point to this vertex is the crossover of linear programming; a guess
+that was slightly wrong is repaired by moving the rows that violate their sign.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
 from marginfold.linalg.tall import Array
-from marginfold.svm.problem import PASSES, SVMBatch
+from marginfold.svm.certificate import certify
+from marginfold.svm.problem import TOLERANCES, Point, SVMProblem, gap_of, without
 
-SPARE_ROWS = 60
-"""Free rows beyond twice the dimension, above which the face is not identified yet."""
+RESOLUTION = 1e-12
+"""Relative size of the eigenvalues of singular equations that count as zero."""
 
-REGULAR = 1e-9
-"""Relative size of the pivots of a face from which it is regular."""
-
-FACE_RESOLUTION = 1e-12
-"""Relative size of the eigenvalues of a face that count as zero."""
-
-REFINEMENTS = 2
-"""Further solves that remove the cancellation in ``s = X'(y a)`` when multipliers are huge."""
-
-BOUND = 1e-9
-"""Share of the cost within which a multiplier is at its bound."""
-
-VIOLATION = 1e-9
-"""Margin violation above which a row is on another face."""
+ROUNDS, NEIGHBORS = 6, 2
+"""Largest number of repaired guesses, and where the active set is that of another problem."""
 
 
-class FaceRules(NamedTuple):
-    """The constants above, for functions that were compiled before one of them changed."""
+class Face(NamedTuple):
+    """The point that satisfies the equations, and ``excess = y (x's + b) - 1`` of all rows."""
 
-    regular: float = REGULAR
-    refinements: int = REFINEMENTS
-    passes: int = PASSES
-    bound: float = BOUND
-    violation: float = VIOLATION
-
-
-class Faces(NamedTuple):
-    """Points that satisfy the equations.
-
-    Attributes
-    ----------
-    s : array of shape (B, r)
-    intercepts : array of shape (B, 1)
-    duals : array of shape (B, n)
-    excess : array of shape (B, n)
-        ``y (x's + b) - 1``.
-    """
-
-    s: Array
-    intercepts: Array
-    duals: Array
+    coef: Array
+    intercept: float
+    dual: Array
     excess: Array
 
 
-def face_of(dual: Array, costs: Array) -> tuple[Array, Array]:
+def sets_of(dual: Array, costs: Array) -> tuple[Array, Array]:
     """Return which multipliers are 0 and which are at their bounds."""
-    return dual <= BOUND * costs, dual >= (1.0 - BOUND) * costs
+    return dual <= TOLERANCES.bound * costs, dual >= (1.0 - TOLERANCES.bound) * costs
 
 
-def most_free(batch: SVMBatch) -> int:
-    """Return the number of free rows above which the face cannot be the right one."""
-    return 2 * batch.rows.n_columns + SPARE_ROWS
+def crossover(problem: SVMProblem, lower: Array, upper: Array, dual: Array) -> Point | None:
+    """Return the best certified point on the active sets that a nearly optimal point suggests."""
+    best = None
+    for guess in _guesses(problem, lower, upper, dual):
+        found = repair(problem, *guess)
+        if best is None or (found is not None and gap_of(found) < gap_of(best)):
+            best = found
+        if best is not None and gap_of(best) <= TOLERANCES.exact:
+            break
+    return best
 
 
-def solve_faces(batch: SVMBatch, free: Array, upper: Array) -> Faces:
-    """Solve the equations of one face for all problems of a batch with the same labels and costs.
+def _guesses(
+    problem: SVMProblem, lower: Array, upper: Array, dual: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Yield active sets, the likeliest first.
 
-    ``free`` are row numbers, ``upper`` is a mask.  Singular equations get the solution of least
-    norm.
+    With more free rows than dimensions the equations are singular: first those rows that are
+    nearest to a bound go to it.
     """
-    compiled = batch.compiled_functions("compiled_finish")
-    if compiled is None or not len(free):
-        return _side_by_side(batch, free, upper)
-    return _one_by_one(compiled, batch, free, upper)
+    free, c = ~(lower | upper), problem.costs
+    most = len(problem.scale) - np.count_nonzero(problem.deflated.any(axis=0)) + 1
+    if np.count_nonzero(free) > most:
+        share = np.full(len(c), -1.0)  # of the cost; rows without one are at both bounds
+        share[free] = np.minimum(dual, c - dual)[free] / c[free]
+        surplus = np.argsort(-share)[most:]
+        surplus = surplus[share[surplus] >= 0]
+        below, above = lower.copy(), upper.copy()
+        above[surplus] = dual[surplus] > 0.5 * c[surplus]
+        below[surplus] = ~above[surplus]
+        yield below, above
+    yield lower, upper
 
 
-def _side_by_side(batch: SVMBatch, free: Array, upper: Array) -> Faces:
-    """Do it with NumPy."""
-    y, c, m = batch.signs[0], batch.costs[0], len(free)
-    X = batch.rows.features[free] * batch.scale[:, None]
-    N = batch.deflated
-    for _ in range(PASSES if N.shape[2] else 0):
-        X -= (X @ N) @ N.mT
-    centres = X.sum(axis=1) / max(m, 1)
-    X -= centres[:, None]
-    pushed = np.where(upper, y * c, 0.0)
-    total, values = pushed.sum(), y[free]
-    s = batch.project_all(batch.scale * (pushed @ batch.rows.features)) - centres * total
-    sizes = (X * X).sum(axis=(1, 2))[:, None] / max(m, 1)  # beta is in units of 1 / size
-    sizes[sizes == 0] = 1.0
-    systems = np.ones((len(batch), m + 1, m + 1))
-    systems[:, :m, :m] = (X @ X.mT) / sizes[:, :, None]
-    systems[:, m, m] = 0.0
-    solvers = [_solver(system) for system in systems]
-    beta, intercepts = np.zeros((len(batch), m)), np.zeros((len(batch), 1))
-    right = np.empty((len(batch), m + 1))
-    for _ in range(1 + REFINEMENTS):
-        right[:, :m] = values - (X @ s[..., None])[..., 0] - intercepts
-        right[:, m:] = (-total - beta.sum(axis=1, keepdims=True)) * sizes
-        change = np.stack([solve(part) for solve, part in zip(solvers, right, strict=True)])
-        intercepts += change[:, m:]
-        change = change[:, :m] / sizes
-        beta += change
-        s += (change[:, None] @ X)[:, 0]
-    duals = np.where(upper, c, np.zeros((len(batch), 1)))
-    duals[:, free] = values * beta
-    s = batch.project_all(s)
-    intercepts -= (centres * s).sum(axis=1, keepdims=True)
-    excess = batch.signs * ((s * batch.scale) @ batch.rows.features.T + intercepts) - 1.0
-    return Faces(s, intercepts, duals, excess)
+def on_sets_of(problem: SVMProblem, dual: Array) -> Point | None:
+    """Return the exact point on the active set of another problem's multipliers, if it is one."""
+    found = repair(problem, *sets_of(dual, problem.costs), rounds=NEIGHBORS, early=True)
+    return found if found is not None and gap_of(found) <= TOLERANCES.exact else None
 
 
-def _one_by_one(compiled: Any, batch: SVMBatch, free: Array, upper: Array) -> Faces:
-    """Do it with a compiled function; singular equations are left to NumPy."""
-    B, n = batch.signs.shape
-    faces = Faces(*(np.empty((B, size)) for size in (batch.scale.shape[1], 1, n, n)))
-    for b in range(B):
-        table, _, *problem = batch.arrays(b)
-        regular, *face = compiled.solve_face(table, *problem, free, upper, FaceRules())
-        if not regular:
-            face = [part[0] for part in _side_by_side(batch.only(b), free, upper)]
-        for parts, part in zip(faces, face, strict=True):
-            parts[b] = part
-    return faces
+def repair(
+    problem: SVMProblem, lower: Array, upper: Array, *, rounds: int = ROUNDS, early: bool = False
+) -> Point | None:
+    """Solve the equations and move the rows that violate their sign, until none does.
+
+    With ``early`` a set that is wrong is repaired without a certificate while rounds are left.
+    """
+    T, c = TOLERANCES, problem.costs
+    best: Point | None = None
+    for left in reversed(range(rounds)):
+        free = ~(lower | upper)
+        if np.count_nonzero(free) > problem.most_free:
+            return best
+        face = solve_equations(problem, np.flatnonzero(free), upper)
+        if not np.isfinite(face.coef).all():
+            return best
+        dual, excess = face.dual, face.excess
+        kept_lower = lower & (excess >= -T.violation)
+        kept_upper = upper & (excess <= T.violation)
+        outside = free & ((dual < -T.bound * c) | (dual > (1.0 + T.bound) * c))
+        wrong = outside.any() or not ((kept_lower == lower).all() and (kept_upper == upper).all())
+        if not (wrong and left and early):
+            candidate = certify(problem, face.coef, dual)
+            if best is None or gap_of(candidate) < gap_of(best):
+                best = candidate
+            if gap_of(best) <= T.exact:
+                return best
+        new_lower = kept_lower | (free & (dual < 0))
+        new_upper = kept_upper | (free & (dual > c))
+        if (new_lower == lower).all() and (new_upper == upper).all():
+            return best
+        lower, upper = new_lower, new_upper
+    return best
+
+
+def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
+    """Solve the equations of an active set; singular ones get the solution of least norm.
+
+    ``free`` are row numbers, ``upper`` is a mask.
+    """
+    y, c, N, m = problem.signs, problem.costs, problem.deflated, len(free)
+    X = problem.whitened(free)
+    centre = X.sum(axis=0) / max(m, 1)
+    X -= centre
+    pushed = np.where(upper, c, 0.0)
+    total, values = float(pushed @ y), y[free]
+    s = problem.pull(pushed) - centre * total
+    size = float(np.einsum("ij,ij->", X, X)) / max(m, 1) or 1.0  # beta is in units of 1 / size
+    system = np.ones((m + 1, m + 1))
+    system[:m, :m] = (X @ X.T) / size
+    system[m, m] = 0.0
+    solve = _solver(system)
+    beta, intercept, right = np.zeros(m), 0.0, np.empty(m + 1)
+    for _ in range(1 + TOLERANCES.refinements):
+        right[:m] = values - X @ s - intercept
+        right[m] = (-total - beta.sum()) * size
+        change = solve(right)
+        intercept += float(change[m])
+        beta += change[:m] / size
+        s += (change[:m] / size) @ X
+    s = without(N, s)
+    intercept -= float(centre @ s)
+    dual = pushed
+    dual[free] = values * beta
+    excess = y * (problem.features @ (s * problem.scale) + intercept) - 1.0
+    return Face(s, intercept, dual, excess)
 
 
 def _solver(system: Array) -> Callable[[Array], Array]:
     """Return a solver of symmetric equations, by their regular part if they are singular."""
     factors, pivots, failed = lapack.dgetrf(system)
     sizes = np.abs(factors.diagonal())
-    if not failed and sizes.min() > REGULAR * sizes.max():
+    if not failed and sizes.min() > TOLERANCES.regular * sizes.max():
         return lambda right: np.asarray(lapack.dgetrs(factors, pivots, right)[0])
     if not np.isfinite(system).all():
         return lambda right: np.full_like(right, np.nan)
     values, vectors = scipy.linalg.eigh(system, check_finite=False)
-    kept = np.abs(values) > FACE_RESOLUTION * np.abs(values).max()
+    kept = np.abs(values) > RESOLUTION * np.abs(values).max()
     values, vectors = values[kept], vectors[:, kept]
     return lambda right: np.asarray(vectors @ ((right @ vectors) / values))

@@ -21,14 +21,11 @@ import numpy as np
 from scipy.linalg import lapack
 
 from marginfold.linalg.tall import Array
-from marginfold.runtime.jit import compiled_module
 from marginfold.runtime.progress import report
-from marginfold.svm.active_set import face_of, most_free
-from marginfold.svm.certificate import intercept_intervals
-from marginfold.svm.crossover import crossover
-from marginfold.svm.iterations import LONG_WORK
-from marginfold.svm.problem import EPS, SVMBatch, SVMSolution, uncentre
-from marginfold.svm.working_set import is_dwarfed
+from marginfold.svm.active_set import crossover, sets_of
+from marginfold.svm.certificate import best_bias
+from marginfold.svm.interior_point import without_dwarfing
+from marginfold.svm.problem import EPS, LONG_WORK, SVMProblem, SVMSolution
 
 BIAS_SHARE, LARGEST_SHARE = 0.02, 1.0
 """First and largest size of the bias, in mean squared lengths of a row: more slows the sweeps."""
@@ -72,23 +69,29 @@ SEEN = 1e-6
 
 
 def descend(
-    batch: SVMBatch, b: int, *, tol: float, start: Array | None = None
+    sweeps: Any, problem: SVMProblem, *, tol: float, start: Array | None = None
 ) -> SVMSolution | None:
-    """Return the certified solution of problem b, or None if too many sweeps would be needed.
+    """Return the certified solution, or None if too many sweeps would be needed.
 
-    It begins at the feasible multipliers of another problem with the same labels and costs, if
-    given.
+    Parameters
+    ----------
+    sweeps : module
+        The compiled sweeps.
+    problem : SVMProblem
+    tol : float
+        Relative duality gap to reach.
+    start : array of shape (n,), optional
+        Feasible multipliers of another problem with the same labels and costs: a warm start.
     """
-    compiled = compiled_module("marginfold.svm.compiled_descent") if batch.compiled else None
-    if compiled is None or is_dwarfed(batch, b):
+    if without_dwarfing(problem) is not problem:
         return None
-    descent = _Descent(compiled, batch, b)
+    descent = _Descent(sweeps, problem)
     if start is not None:
         descent.begin_at(start)
-    if not (descent.is_possible and descent.settle()):
+    if not (descent.is_possible and descent.sweep_until_stable()):
         return None
     for _ in range(ROUNDS):
-        if descent.n_free > most_free(batch):
+        if descent.n_free > problem.most_free:
             return None
         if descent.newton_steps() and descent.largest_violation() <= SEEN:
             break
@@ -97,26 +100,25 @@ def descend(
             descent.visit_all()
     else:
         return None
-    lower, upper = face_of(descent.a, descent.c)
-    found = crossover(batch, b, lower, upper, descent.a, n_iter=descent.n_sweeps, tol=tol)
-    return None if found is None else uncentre(batch, b, found)
+    point = crossover(problem, *sets_of(descent.a, descent.c), descent.a)
+    return None if point is None else SVMSolution.of(point, n_iter=descent.n_sweeps, tol=tol)
 
 
 class _Descent:
-    """Problem b of a batch, a point and the rows that are still visited.
+    """A problem, a point and the rows that are still visited (shrinking).
 
     With ``u = X'(y a)`` the direction is ``w = u - N N'u``.  Neither the rows in the metric nor
     their parts without the deflated directions are stored: ``x'w = rows'plane - (X N)'along`` with
     ``plane = scale * u`` and ``along = N'u``.
     """
 
-    def __init__(self, compiled: Any, batch: SVMBatch, b: int) -> None:
-        self.compiled, self.batch, self.b = compiled, batch, b
-        self.y, self.c = batch.signs[b], batch.costs[b]
-        table, scale, N = batch.rows.table, batch.scale[b], batch.deflated[b]
-        T = np.ascontiguousarray(batch.rows.features @ (scale[:, None] * N))
-        self.sizes = compiled.lengths(table, scale**2, T)
-        self.problem = table, scale**2, T, self.y, self.c, self.sizes
+    def __init__(self, sweeps: Any, problem: SVMProblem) -> None:
+        self.sweeps, self.problem = sweeps, problem
+        self.y, self.c = problem.signs, problem.costs
+        table, scale, N = problem.table, problem.scale, problem.deflated
+        T = np.ascontiguousarray(problem.features @ (scale[:, None] * N))
+        self.sizes = sweeps.lengths(table, scale**2, T)
+        self.arrays = table, scale**2, T, self.y, self.c, self.sizes
         sizes = len(table), len(scale), N.shape[1], 1
         self.a, self.plane, self.along, self.bias = (np.zeros(size) for size in sizes)
         self.order = np.flatnonzero(self.c > 0)
@@ -128,23 +130,21 @@ class _Descent:
 
     def begin_at(self, dual: Array) -> None:
         """Take these multipliers and the bias that is best for them, unless they are far off."""
-        scale = self.batch.scale[self.b]
+        scale = self.problem.scale
         self.a[:] = dual
-        pull = scale * ((self.y * dual) @ self.batch.rows.features)
-        self.plane[:], self.along[:] = scale * pull, self.batch.deflated[self.b].T @ pull
+        pull = scale * ((self.y * dual) @ self.problem.features)
+        self.plane[:], self.along[:] = scale * pull, self.problem.deflated.T @ pull
         self._take_best_bias()
         if not self.largest_violation() <= FAR_OFF:
             for part in (self.a, self.plane, self.along, self.bias):
                 part[:] = 0.0
 
     def _take_best_bias(self) -> None:
-        f, y, c = (part[None] for part in (self._scores(), self.y, self.c))
-        low, high = intercept_intervals(f, y, c)
-        self.bias[:] = 0.5 * (low + high)
+        self.bias[0] = best_bias(self._scores(), self.y, self.c)
 
     def visit_all(self) -> None:
         """Let the next sweep visit all rows."""
-        self.active, self.clear = len(self.order), np.inf
+        self.active, self.shrink_above = len(self.order), np.inf
 
     @property
     def is_possible(self) -> bool:
@@ -164,19 +164,19 @@ class _Descent:
     @property
     def direction(self) -> Array:
         """The direction w in whitened coordinates."""
-        return self.plane / self.batch.scale[self.b] - self.batch.deflated[self.b] @ self.along
+        return self.plane / self.problem.scale - self.problem.deflated @ self.along
 
-    def settle(self) -> bool:
+    def sweep_until_stable(self) -> bool:
         """Sweep until the face is nearly right; return False if that takes too long."""
         n, r = len(self.order), len(self.plane)
         limit, settled = SWEEPS_PER_DIMENSION * r * (n + r), SETTLED
         hopeless = False
         while self.n_visits < limit and not hopeless:
-            all_rows = self.clear == np.inf
+            all_rows = self.shrink_above == np.inf
             self.sweep(1)
             if self.worst <= settled:
                 moved = self.move_bias()
-                if all_rows and moved <= settled and self.n_free <= most_free(self.batch):
+                if all_rows and moved <= settled and self.n_free <= self.problem.most_free:
                     return True
                 settled *= FINER if all_rows and moved <= settled else 1.0
                 self.visit_all()
@@ -190,15 +190,13 @@ class _Descent:
         """Visit all active rows so many times."""
         point = self.a, self.plane, self.along, self.bias
         for _ in range(count):
-            if self.batch.rows.table.size > LONG_WORK:
+            if self.problem.table.size > LONG_WORK:
                 report("sweeps", self.n_sweeps)
             self.n_sweeps += 1
             self.n_visits += self.active
-            rows = self.order, self.active, self.clear, self.seed
-            self.active, self.worst = self.compiled.sweep(
-                self.problem, self.bias_size, point, *rows
-            )
-            self.clear = max(self.worst, SETTLED)
+            rows = self.order, self.active, self.shrink_above, self.seed
+            self.active, self.worst = self.sweeps.sweep(self.arrays, self.bias_size, point, *rows)
+            self.shrink_above = max(self.worst, SETTLED)
 
     def move_bias(self) -> float:
         """Let the bias bring the sides into balance; return by how many margins it moved."""
@@ -224,8 +222,8 @@ class _Descent:
         return bool(abs(self.y @ self.a) <= len(self.a) * EPS * self.a.sum())
 
     def _scores(self) -> Array:
-        weights = self.batch.scale[self.b] * self.direction
-        return np.asarray(self.batch.rows.features @ weights)
+        weights = self.problem.scale * self.direction
+        return np.asarray(self.problem.features @ weights)
 
     def newton_steps(self) -> bool:
         """Take Newton steps of the free multipliers; those that meet a bound stay there.
@@ -235,7 +233,7 @@ class _Descent:
         free = np.flatnonzero(self.is_free)
         if not len(free):
             return self._balance()
-        X = self.batch.whitened(self.b, free) * self.y[free, None]
+        X = self.problem.whitened(free) * self.y[free, None]
         K = X @ X.T
         for _ in range(STEPS):
             whole, gained = self._newton_step(free, X, K)
@@ -281,5 +279,5 @@ class _Descent:
 
     def _take(self, free: Array, after: Array, X: Array) -> None:
         """Set the free multipliers, whose rows times their labels are X."""
-        self.plane += self.batch.scale[self.b] * ((after - self.a[free]) @ X)
+        self.plane += self.problem.scale * ((after - self.a[free]) @ X)
         self.a[free] = after

@@ -1,66 +1,352 @@
-"""A batched low-rank interior point method for support vector machines.
+"""A low-rank interior point method for support vector machines.
 
 Mehrotra's predictor-corrector method on the primal-dual conditions (s, b primal; a dual)::
 
     y f + xi - v = 1,  f = X s + b        s = P_N X'(y a),  y'a = 0
     a v = mu,  (c - a) xi = mu            a, c - a, xi, v > 0
 
-Eliminating everything but (s, b) leaves one (r+1) x (r+1) system per problem and iteration: a
-step costs O(n r^2) and nothing of size n x n exists.  All problems of a batch share the rows, so
-one iteration is a few matrix products for all of them.  A crossover to the exact active set and a
-certificate on the original problem finish each problem.
+Eliminating everything but (s, b) leaves one (r+1) x (r+1) system per iteration: a step costs
+O(n r^2) and nothing of size n x n exists.  A crossover to the exact active set and a certificate on
+the original problem finish it.  `solve` is the readable reference; `kernels.solve`, compiled by
+numba, has the same signature and the same bounds, and serves where enough work is to be done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import lapack
 
-from marginfold.linalg.tall import Array
-from marginfold.svm.block_rows import BlockBatch
-from marginfold.svm.iterations import (
-    COMPILED,
-    Iterations,
-    compiled_iteration,
-    require_compiled,
-)
+from marginfold.linalg.tall import Array, row_blocks
+from marginfold.runtime.jit import compiled_module, require_compiled
+from marginfold.runtime.progress import report
+from marginfold.svm.active_set import crossover, on_sets_of
+from marginfold.svm.certificate import certify
 from marginfold.svm.problem import (
+    LONG_WORK,
+    TINY,
+    TOLERANCES,
+    BlockRows,
+    Point,
     SVMBatch,
+    SVMProblem,
     SVMSolution,
+    as_given,
     check_batch,
+    gap_of,
     single,
-    uncentre,
+    uncentred,
+    with_costs,
+    without,
 )
 from marginfold.svm.screening import sift
-from marginfold.svm.warm_start import Nearby, solve_chains
-from marginfold.svm.warm_start import pays as chains_pay
-from marginfold.svm.working_set import (
-    is_dwarfed,
-    solve_on_working_set,
-    without_deflated_part,
+from marginfold.validation.parameters import (
+    Choice,
+    Count,
+    Either,
+    Flag,
+    Number,
+    check_parameters,
 )
-from marginfold.svm.working_set import pays as working_set_pays
-from marginfold.validation.parameters import Count, Number, check_parameters
 
-FIRST_MU, SECOND_MU = 1.0, 100.0
+COLD_MU, AGAIN_MU = 1.0, 100.0
 """Start of the central path in units of the mean cost, and of a second attempt."""
-
-NEAR_MU, LEAST_MU = 10.0, 1e-4
-"""The same at the solution of a similar problem, in units of its complementarity; the least."""
 
 WARM_MU = 0.5
 """Start of the central path at known weights, in units of the cost times the zone's width."""
 
-BATCH_BYTES, STATE_ARRAYS = 16 << 20, 25
-"""Memory that the problems of one pass may use, and the arrays of a number per row each needs."""
+ROUGH, MUCH_WORK = 1e-4, 1_000_000
+"""Tolerance above which no crossover is tried; 1e-8 if the rows have more numbers than this."""
+
+SAFE = 0.1
+"""Share of the tolerance that the running gap must reach where no crossover is tried."""
+
+COMPILED_COLUMNS = 100
+"""Dimensions up to which compiling pays: above, most of the time is spent in matrix products."""
+
+DWARFED = 1e-4
+"""Share of the variance outside the deflated directions below which rounding drowns it."""
+
+NEWTON_SECONDS, ROW_SECONDS, CALL_SECONDS = 8e-9, 1e-6, 3e-3
+"""NumPy's time for one problem: for each row and pair of columns, for each row, and at least."""
+
+
+COMPILED = Either(Flag(), Choice("auto"))
+"""What a solver may be told about compiling."""
+
+
+class Start(NamedTuple):
+    """Where the iteration begins: on the central path at mu above weights [s ; b], if known."""
+
+    mu: float = COLD_MU
+    weights: Array | None = None
+
+
+COLD = Start()
+
+
+class Scaled(NamedTuple):
+    """A problem in the units of the iteration: the mean cost is 1, the bias is a coordinate.
+
+    Attributes
+    ----------
+    columns : array of shape (q + 1, n)
+        Its features, one after the other, without what is deflated, and ones.
+    costs : array of shape (n,)
+    unit : float
+        The mean cost.
+    basis : array of shape (r, q) or None
+        Orthonormal basis of what is not deflated; None if nothing is.
+    """
+
+    columns: Array
+    costs: Array
+    unit: float
+    basis: Array | None
+
+    @classmethod
+    def of(cls, problem: SVMProblem) -> Scaled:
+        """Return the features, scaled by the metric and by the root of the mean cost."""
+        unit = float(problem.costs.mean())
+        scale, basis = problem.scale * np.sqrt(unit), complement(problem.deflated)
+        q = len(scale) if basis is None else basis.shape[1]
+        columns = np.ones((q + 1, len(problem.costs)))
+        if basis is None:
+            np.multiply(problem.features.T, scale[:, None], out=columns[:q])
+        else:
+            np.matmul((scale[:, None] * basis).T, problem.features.T, out=columns[:q])
+        return cls(columns, problem.costs / unit, unit, basis)
+
+    def from_weights(self, weights: Array) -> Array:
+        """Return the iteration's coordinates of weights and bias [s ; b]."""
+        s = weights[:-1] / np.sqrt(self.unit)
+        return np.append(s if self.basis is None else s @ self.basis, weights[-1])
+
+    def direction(self, u: Array) -> Array:
+        """Return s of the iteration's coordinates."""
+        s = u[:-1] * np.sqrt(self.unit)
+        return s if self.basis is None else self.basis @ s
+
+
+def complement(N: Array) -> Array | None:
+    """Return an orthonormal basis of what is orthogonal to orthonormal (or zero) columns."""
+    N = N[:, N.any(axis=0)]
+    if not N.shape[1]:
+        return None
+    return np.ascontiguousarray(np.linalg.qr(N, mode="complete")[0][:, N.shape[1] :])
+
+
+def aims(problem: SVMProblem, tol: float) -> tuple[float, bool]:
+    """Return the running gap from which a point may be certified, and whether to cross over."""
+    crosses = tol <= (ROUGH if problem.table.size <= MUCH_WORK else TOLERANCES.identified)
+    if crosses:
+        return min(tol, TOLERANCES.identified), True
+    return (tol if tol > ROUGH else SAFE * tol), False
+
+
+def solve(problem: SVMProblem, start: Start, *, tol: float, max_iter: int) -> tuple[Point, int]:
+    """Iterate until the gap is within the tolerance; return the best point and the iterations."""
+    T, scaled = TOLERANCES, Scaled.of(problem)
+    state = _begin(problem.signs, scaled, start)
+    ready, crosses = aims(problem, tol)
+    is_long = scaled.columns.size > LONG_WORK
+    best: Point | None = None
+    least, idle = np.inf, 0
+    for n_iter in range(max_iter + 1):
+        if is_long:
+            report("iterations", n_iter)
+        step = _Step(problem.signs, scaled, state)
+        gap = step.gap()
+        better = gap < T.progress * least or least > T.nearly
+        idle = 0 if better and idle <= T.patience else idle + 1
+        least = min(least, gap)
+        done = idle > T.patience or n_iter == max_iter
+        if gap <= ready or idle > 0 or done:
+            found = finish(problem, scaled, state.u, state.P, state.Q, crosses)
+            best = found if best is None or gap_of(found) < gap_of(best) else best
+            if done or gap_of(best) <= tol:
+                break
+        if not step.advance(refine=gap < T.refined):
+            idle = T.patience + 1
+        if (n_iter + 1) % T.refresh_every == 0:
+            state.t[:] = problem.signs * (state.u @ scaled.columns) - 1.0
+    assert best is not None
+    return best, n_iter
+
+
+def finish(
+    problem: SVMProblem, scaled: Scaled, u: Array, P: Array, Q: Array, crosses: bool
+) -> Point:
+    """Cross over to the active set that an interior point suggests, or certify the point itself."""
+    coef, dual = without(problem.deflated, scaled.direction(u)), P[0] * scaled.unit
+    exact: Point | None = None
+    if crosses:
+        lower = dual < problem.costs * Q[0]
+        upper = ~lower & (scaled.unit * P[1] < problem.costs * Q[1])
+        exact = crossover(problem, lower, upper, dual)
+        if exact is not None and gap_of(exact) <= TOLERANCES.exact:
+            return exact
+    plain = certify(problem, coef, dual)
+    return plain if exact is None or gap_of(plain) <= gap_of(exact) else exact
+
+
+class _State(NamedTuple):
+    """A primal-feasible point: t = v - xi = y f - 1 and a + s = c hold exactly.
+
+    The two complementary pairs (a, v) and (c - a, xi) obey the same equations: they are stacked.
+    """
+
+    u: Array  # (q + 1,) weights and bias
+    P: Array  # (2, n) multipliers a, and s = c - a
+    Q: Array  # (2, n) excess v of the margin, and hinge xi
+    t: Array  # (n,) y f - 1
+
+
+def _begin(y: Array, scaled: Scaled, start: Start) -> _State:
+    """Lift weights to the central path: those given, or the ridge regression on the labels."""
+    A, c = scaled.columns, scaled.costs
+    if start.weights is None:
+        u = _Factor(_newton_matrix(A, c)).solve(A @ (c * y))
+    else:
+        u = scaled.from_weights(start.weights)
+    t = y * (u @ A) - 1.0
+    m = start.mu / c
+    half = np.abs(0.5 * t)
+    rho = np.hypot(half, m)
+    near, far = m + m * (m / (rho + half)), m + half + rho
+    outside = t > 0
+    Q = np.stack([np.where(outside, far, near), np.where(outside, near, far)])
+    return _State(u=u, P=start.mu / Q, Q=Q, t=t)
+
+
+class _Step:
+    """One predictor-corrector step from a state, which it changes."""
+
+    def __init__(self, y: Array, scaled: Scaled, state: _State) -> None:
+        self.y, self.scaled, self.state = y, scaled, state
+        self.ratios = state.Q / state.P
+        self.d = 1.0 / (self.ratios[0] + self.ratios[1])  # inverse Hessian of the barrier
+        self.pull = scaled.columns @ (y * state.P[0])  # [P_N X'(y a) ; y'a]
+
+    def gap(self) -> float:
+        """Return the relative gap of the running point (an estimate: y'a is not yet zero)."""
+        s, p, state = self.state.u[:-1], self.pull[:-1], self.state
+        primal = 0.5 * (s @ s) - self.scaled.costs @ np.minimum(state.t, 0.0)
+        dual = state.P[0].sum() - 0.5 * (p @ p)
+        return float((abs(primal - dual) + abs(self.pull[-1])) / max(primal, TINY))
+
+    def advance(self, *, refine: bool) -> bool:
+        """Move the state; return False if it could not move at all."""
+        y, A, d, t = self.y, self.scaled.columns, self.d, self.state.t
+        P, Q, ratios = self.state.P, self.state.Q, self.ratios
+        factor = _Factor(_newton_matrix(A, d))
+        residual = self.pull - np.append(self.state.u[:-1], 0.0)
+        du = factor.solve(residual - A @ (y * d * t))
+        change = d * (y * (du @ A) + t)  # -da of the affine step
+        dP = np.stack([-change, change])
+        products = dP * (Q + ratios * dP)  # -dp dq: what the corrector removes
+        shares = dP / P
+        affine = 1.0 / max(-shares.min(), 1.0 + shares.max(), 1.0)
+        comp = float(np.vdot(P, Q))
+        mu = comp / (2.0 * len(y))
+        mu_affine = (comp * (1.0 - affine) - affine**2 * products.sum()) / (2.0 * len(y))
+        sigma = min(max((mu_affine / mu) ** 3, TOLERANCES.least_centring), 1.0)
+
+        dQ = (products + sigma * mu) / P
+        g = dQ[0] - dQ[1] - t
+        right = residual + A @ (y * d * g)
+        du = factor.solve(right)
+        for _ in range(TOLERANCES.refinements if refine else 0):  # with the rows: no squaring
+            image = A @ (d * (du @ A))
+            image[:-1] += du[:-1]
+            du += factor.solve(right - image)
+        dt = y * (du @ A)
+        da = d * (g - dt)
+        dP = np.stack([da, -da])
+        dQ -= Q + ratios * dP
+        blocked = max(-(dP / P).min(), -(dQ / Q).min(), TINY)
+        length = min(1.0, TOLERANCES.step_to_boundary / blocked)
+        if not (np.isfinite(length) and np.isfinite(du).all()):
+            return False
+        for part, move in zip(self.state, (du, dP, dQ, dt), strict=True):
+            part += length * move
+        return True
+
+
+def _newton_matrix(A: Array, d: Array) -> Array:
+    """Return ``diag(1, .., 1, 0) + A diag(d) A'``, in blocks that stay in cache."""
+    roots, total = np.sqrt(d), np.zeros((len(A), len(A)))
+    for block in row_blocks(A.shape[1], len(A)):
+        part = A[:, block] * roots[block]
+        total += part @ part.T
+    total.flat[: -1 : len(A) + 1] += 1.0
+    return total
+
+
+class _Factor:
+    """The Cholesky factor of a matrix scaled to a unit diagonal, shifted if need be."""
+
+    def __init__(self, K: Array) -> None:
+        self.unit = 1.0 / np.sqrt(np.maximum(K.diagonal(), TINY))
+        K *= self.unit[:, None] * self.unit
+        self.factor, self.failed = lapack.dpotrf(K, lower=0, clean=0)
+        if self.failed:
+            K.flat[:: len(K) + 1] += TOLERANCES.diagonal_shift
+            self.factor, self.failed = lapack.dpotrf(K, lower=0, clean=0)
+
+    def solve(self, right: Array) -> Array:
+        """Solve with the factor; NaN if there is none."""
+        if self.failed:
+            return np.full_like(right, np.nan)
+        return np.asarray(self.unit * lapack.dpotrs(self.factor, self.unit * right, lower=0)[0])
+
+
+def without_dwarfing(problem: SVMProblem) -> SVMProblem:
+    """Return the problem on rows without their deflated part if that would drown the rest.
+
+    With a deflated direction along which the rows vary far more than elsewhere, projections in
+    each step would leave rounding errors only.  In exact arithmetic it is the same problem; the
+    certificate is that of the rows without this part.
+    """
+    N, X = problem.deflated, problem.features
+    if not N.any():
+        return problem
+    total = float(np.einsum("ij,ij->j", X, X) @ problem.scale**2)
+    inside = X @ (problem.scale[:, None] * N)
+    if total - float((inside**2).sum()) >= DWARFED * total:
+        return problem
+    table = np.column_stack([problem.whitened(), np.ones(len(X))])
+    ones = np.ones(len(problem.scale))
+    return problem._replace(table=table, centre=problem.centre * problem.scale, scale=ones)
+
+
+class Kernels(NamedTuple):
+    """The seam between the policy and an implementation: NumPy's here, numba's in `kernels`.
+
+    Attributes
+    ----------
+    solve : callable
+        ``solve(problem, start, tol=..., max_iter=...)`` returns a certified point and the number
+        of iterations.
+    on_sets_of : callable
+        ``on_sets_of(problem, dual)`` returns the exact point on the active set of the multipliers
+        of another problem, or None if that is not the right one.
+    """
+
+    solve: Callable[..., tuple[Point, int]]
+    on_sets_of: Callable[[SVMProblem, Array], Point | None]
+
+
+NUMPY = Kernels(solve, on_sets_of)
 
 
 @dataclass(frozen=True)
 class InteriorPoint:
-    """Solve support vector problems to a certified relative duality gap.
+    """Solve support vector problems one by one to a certified relative duality gap.
 
     Parameters
     ----------
@@ -69,8 +355,8 @@ class InteriorPoint:
     max_iter : int, default=120
         Largest number of iterations.
     compiled : bool or "auto", default="auto"
-        Whether the iterations are compiled, which numba does once for an installation; "auto" does
-        it where numba is installed (``pip install "marginfold[compiled]"``).
+        Whether the iterations are compiled by numba (``pip install "marginfold[compiled]"``).
+        "auto" does it once a process has some seconds of work: short fits never wait for it.
 
     Examples
     --------
@@ -91,11 +377,7 @@ class InteriorPoint:
     def __post_init__(self) -> None:
         check_parameters(
             self,
-            {
-                "tol": Number(0.0, inclusive=False),
-                "max_iter": Count(0),
-                "compiled": COMPILED,
-            },
+            {"tol": Number(0.0, inclusive=False), "max_iter": Count(0), "compiled": COMPILED},
         )
         require_compiled(self.compiled)
 
@@ -103,131 +385,80 @@ class InteriorPoint:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
         return self.solve_batch(single(U, y, C))[0]
 
-    def solve_batch(self, batch: SVMBatch | BlockBatch) -> list[SVMSolution]:
+    def solve_batch(self, batch: SVMBatch) -> list[SVMSolution]:
         """Solve every problem of the batch; rows without cost do not take part.
 
         The multipliers of rows in blocks stay with them: the ``dual`` of such a solution is empty.
         """
-        if isinstance(batch, BlockBatch):
-            return self._solve_blocks(batch)
+        if isinstance(batch.rows, BlockRows):
+            return self.solve_blocks(batch)
         check_batch(batch)
-        batch = batch.marked(self.is_compiled)
-        solutions: dict[int, SVMSolution] = {}
-        for problems, kept in _same_support(batch):
-            part = batch.take(problems, None if kept.all() else np.flatnonzero(kept))
-            with np.errstate(all="ignore"):  # what overflows is not certified
-                part_solutions = self._solve_part(part)
-            for position, solution in enumerate(part_solutions):
-                b = problems[position]
-                solutions[b] = uncentre(part, position, solution)
-                if not kept.all():  # the part has its own centre, relative to the batch's
-                    dual = np.zeros(len(kept))
-                    dual[kept] = solution.dual
-                    solutions[b] = replace(uncentre(batch, b, solutions[b]), dual=dual)
-        return [solutions[b] for b in range(len(batch))]
+        solutions, kernels = [], self.kernels(batch)
+        with np.errstate(all="ignore"):  # what overflows is not certified
+            for b in range(len(batch)):
+                report_problem(batch, b)
+                part, rows = with_costs(batch, b)
+                found = self.solve_problem(part.problem(0), kernels)
+                solutions.append(as_given(batch, b, part, rows, found))
+        return solutions
 
-    def solve_from(self, batch: SVMBatch, b: int, rows: Array) -> SVMSolution | None:
-        """Solve problem b on some rows; those inside the margin join, until all are certified.
+    def kernels(self, batch: SVMBatch, rows: int | None = None) -> Kernels:
+        """Return the implementation for problems of this shape: compiled where it pays."""
+        n, r = batch.signs.shape[1] if rows is None else rows, batch.scale.shape[1]
+        if r > COMPILED_COLUMNS:
+            return NUMPY
+        seconds = CALL_SECONDS + n * (ROW_SECONDS + NEWTON_SECONDS * (r + 1) ** 2)
+        module = compiled_module("marginfold.svm.kernels", self.compiled, len(batch) * seconds)
+        return NUMPY if module is None else cast(Kernels, module.KERNELS)
 
-        Returns None if most rows turn out to matter.
-        """
-        batch = batch.marked(self.is_compiled)
+    def solve_problem(self, problem: SVMProblem, kernels: Kernels) -> SVMSolution:
+        """Solve one problem without idle rows, with a second attempt if the first one fails."""
+        problem = without_dwarfing(problem)
+        solution = self.iterate(problem, kernels)
+        if not solution.converged:
+            again = self.iterate(problem, kernels, Start(AGAIN_MU))
+            solution = min(solution, again, key=lambda found: found.gap)
+        return solution
+
+    def iterate(
+        self,
+        problem: SVMProblem,
+        kernels: Kernels,
+        start: Start = COLD,
+        tol: float | None = None,
+    ) -> SVMSolution:
+        """Iterate from a start to a gap."""
+        tol = self.tol if tol is None else tol
+        point, n_iter = kernels.solve(problem, start, tol=tol, max_iter=self.max_iter)
+        return SVMSolution.of(point, n_iter=n_iter, tol=tol)
+
+    def solve_blocks(self, batch: SVMBatch) -> list[SVMSolution]:
+        """Solve problems on rows in blocks by screening."""
+        assert isinstance(batch.rows, BlockRows)
+        problems = [batch.coded(b) for b in range(len(batch))]
         with np.errstate(all="ignore"):
-            found = solve_on_working_set(batch, b, self._solve_one, tol=self.tol, first=rows)
-        return None if found is None else uncentre(batch, b, found)
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether the iterations are compiled."""
-        return self.compiled is not False and compiled_iteration() is not None
-
-    def _solve_part(self, batch: SVMBatch, chains: bool = True) -> list[SVMSolution]:
-        """Solve problems without idle rows; some are better off alone than in the batch."""
-        solutions: dict[int, SVMSolution] = {}
-        if chains and chains_pay(batch):
-            solutions |= solve_chains(
-                batch, self._solve_zone, self._solve_whole, tol=self.tol, in_turn=self.is_compiled
-            )
-        for b in range(len(batch)):
-            alone = None if b in solutions else self._solve_alone(batch, b)
-            if alone is not None:
-                solutions[b] = alone
-        rest = [b for b in range(len(batch)) if b not in solutions]
-        size = max(1, BATCH_BYTES // (8 * STATE_ARRAYS * batch.signs.shape[1]))
-        for group in (rest[i : i + size] for i in range(0, len(rest), size)):
-            part = batch if len(group) == len(batch) else batch.take(group)
-            solutions |= zip(group, self._solve_all(part), strict=True)
-        for b, solution in solutions.items():
-            if not solution.converged:
-                again = self._solve_all(batch.take([b]), mu=SECOND_MU)[0]
-                solutions[b] = min(solution, again, key=lambda found: found.gap)
-        return [solutions[b] for b in range(len(batch))]
-
-    def _solve_alone(self, batch: SVMBatch, b: int) -> SVMSolution | None:
-        """Solve a problem on its working set, or without a deflated part that dwarfs the rest."""
-        if working_set_pays(batch):
-            solution = solve_on_working_set(batch, b, self._solve_one, tol=self.tol)
-            if solution is not None and solution.converged:
-                return solution
-        if is_dwarfed(batch, b):
-            return self._solve_all(without_deflated_part(batch, b))[0]
-        return None
-
-    def _solve_one(self, batch: SVMBatch, tol: float) -> SVMSolution:
-        return uncentre(batch, 0, self._solve_all(batch, tol=tol)[0])
-
-    def _solve_blocks(self, batch: BlockBatch) -> list[SVMSolution]:
-        """Solve problems on rows in blocks by sifting."""
-        problems = [batch.problem(b) for b in range(len(batch))]
-        with np.errstate(all="ignore"):
-            found = sift(batch.rows.blocks, problems, self._solve_zone, tol=self.tol)
+            found = sift(batch.rows.blocks, problems, self.solve_zone, tol=self.tol)
         return [
             replace(solution, intercept=problem.plane(solution.coef, solution.intercept)[-1])
             for problem, (solution, _) in zip(problems, found, strict=True)
         ]
 
-    def _solve_whole(self, batch: SVMBatch, near: Nearby | None = None) -> list[SVMSolution]:
-        """Solve whole problems, a single one from a point nearby if it is given."""
-        if near is not None and not working_set_pays(batch):
-            mu = min(max(NEAR_MU * near.mu, LEAST_MU), FIRST_MU)
-            solutions = self._solve_all(batch, mu, near.weights)
-            if solutions[0].converged:
-                return solutions
-        return self._solve_part(batch, chains=False)
-
-    def _solve_zone(
-        self, batch: SVMBatch, weights: Array | None, delta: float, tol: float
+    def solve_zone(
+        self, zone: SVMBatch, weights: Array | None, delta: float, tol: float
     ) -> SVMSolution:
         """Solve a reduced problem, from weights that are right up to margins of about delta."""
-        solver = self if tol <= self.tol else replace(self, tol=tol)
-        batch = batch.marked(self.is_compiled)
-        if weights is None or working_set_pays(batch):
-            return uncentre(batch, 0, solver._solve_whole(batch)[0])
-        weights = np.append(
-            weights[:-1], weights[-1] + batch.rows.centre @ (batch.scale[0] * weights[:-1])
-        )
-        mu = WARM_MU * delta * float(np.median(batch.costs) / batch.costs.mean())
-        solution = solver._solve_all(batch, mu, weights[None])[0]
-        if not solution.converged:
-            solution = solver._solve_whole(batch)[0]
-        return uncentre(batch, 0, solution)
-
-    def _solve_all(
-        self,
-        batch: SVMBatch,
-        mu: float = FIRST_MU,
-        weights: Array | None = None,
-        tol: float | None = None,
-    ) -> list[SVMSolution]:
-        """Iterate on all problems of the batch."""
-        return Iterations(tol or self.tol, self.max_iter).run(batch, mu, weights)
+        problem, kernels, solution = zone.problem(0), self.kernels(zone), None
+        if weights is not None:
+            shift = float(problem.centre @ (problem.scale * weights[:-1]))
+            mu = WARM_MU * delta * float(np.median(problem.costs) / problem.costs.mean())
+            start = Start(mu, np.append(weights[:-1], weights[-1] + shift))
+            solution = self.iterate(problem, kernels, start, tol)
+        if solution is None or not solution.converged:
+            solution = replace(self, tol=tol).solve_problem(problem, kernels)
+        return uncentred(zone, 0, solution)
 
 
-def _same_support(batch: SVMBatch) -> Iterator[tuple[list[int], Array]]:
-    """Group the problems whose rows with a positive cost are the same."""
-    groups: dict[bytes, list[int]] = {}
-    positive = batch.costs > 0
-    for b, row in enumerate(positive):
-        groups.setdefault(np.packbits(row).tobytes(), []).append(b)
-    for problems in groups.values():
-        yield problems, positive[problems[0]]
+def report_problem(batch: SVMBatch, b: int) -> None:
+    """Report the problems of a batch that is long work."""
+    if len(batch) > 1 and batch.local.table.size * len(batch) > LONG_WORK:
+        report("problems", b, len(batch))

@@ -1,11 +1,14 @@
-"""The interior point iteration of `newton`, compiled by numba: one problem at a time.
+"""The interior point method, its crossover and its certificate, compiled by numba.
 
-NumPy pays for every call and for every temporary array: on a few hundred rows that is most of the
-time.  The arithmetic is that of `newton`, with two savings: the Newton matrix and both right-hand
-sides come from one product, and the corrector is linear in the centring, so what it adds to the
-affine right-hand side needs no pass of its own.  The features (``columns``, the last one is that of
-ones) are those of the problem itself, scaled and without what is deflated; each lies in one piece,
-so that every inner loop runs over neighbouring numbers.
+`solve` and `on_sets_of` do what `interior_point.solve` and `active_set.on_sets_of` do, where the
+formulas are explained; on a few hundred rows NumPy's calls take several times as long as the
+arithmetic.  The Newton matrix and both right-hand sides come from one product, the corrector is
+linear in the centring, so that what it adds to the affine right-hand side needs no pass of its own,
+and the best bias is found by selection instead of sorting.
+
+All of it is in one file with few entries, because numba compiles a function again into each of its
+callers and keeps it until its file changes.  Inner loops run over views of one row or column: those
+vectorise.
 """
 
 from __future__ import annotations
@@ -15,7 +18,22 @@ from numba import njit
 
 from marginfold.linalg.tall import Array
 from marginfold.runtime.jit import OPTIONS
-from marginfold.svm.interior_point_numpy import Rules
+from marginfold.runtime.progress import report
+from marginfold.svm.active_set import NEIGHBORS, ROUNDS, sets_of
+from marginfold.svm.active_set import on_sets_of as numpy_on_sets_of
+from marginfold.svm.interior_point import Kernels, Scaled, Start, aims, finish
+from marginfold.svm.problem import (
+    EPS,
+    LONG_WORK,
+    PASSES,
+    TINY,
+    TOLERANCES,
+    Point,
+    SVMProblem,
+    Tolerances,
+    gap_of,
+    without,
+)
 
 CHUNK = 256
 """Rows whose weighted features are multiplied at a time: they stay in the cache."""
@@ -26,84 +44,237 @@ TILE = 3
 ACCURATE = 1e-13
 """Relative residual of a solve that needs no refinement."""
 
-TINY = float(np.finfo(np.float64).tiny)
+LONG_PAUSE = 10_000_000
+"""Numbers that compiled iterations may pass over before they report: a pause costs a pass."""
 
-kernel = njit(**OPTIONS)
+ENTRY = njit(**OPTIONS)
+kernel = njit(**{**OPTIONS, "cache": False}, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""Functions that only compiled ones call need neither a wrapper nor a file of their own."""
 
 
 def first_call() -> None:
     """Compile what is called from outside, or load what was compiled before."""
-    problem = np.array([[-1.0, 1.0], [1.0, 1.0]]), np.array([-1.0, 1.0]), np.ones(2)
-    u, tally = np.empty(2), np.array([0.0, np.inf, 0.0])
-    P, Q, t = start(*problem, u, False, 1.0, Rules())
-    iterate(*problem, u, P, Q, t, tally, 0.0, 1, Rules())
-    complement(np.ones((2, 1)))
+    table = np.array([[-1.0, 1.0], [1.0, 1.0]])
+    arrays = np.array([-1.0, 1.0]), np.ones(2), np.ones(1), np.zeros((1, 0))
+    problem = SVMProblem(table, np.zeros(1), *arrays)
+    solve(problem, Start(), tol=1e-8, max_iter=9)
 
 
-@kernel
-def complement(N: Array) -> Array:
-    """Return an orthonormal basis of what is orthogonal to orthonormal (or zero) columns.
-
-    By Householder's reflections, which take the columns to the first axes.
-    """
-    r, k = N.shape
-    A, lengths = np.empty((r, k)), np.zeros(k)
-    taken = 0
-    for h in range(k):
-        whole = 0.0
-        for j in range(r):
-            A[j, taken] = N[j, h]
-            whole += N[j, h] * N[j, h]
-        if whole == 0.0 or taken == r:
+def solve(problem: SVMProblem, start: Start, *, tol: float, max_iter: int) -> tuple[Point, int]:
+    """Iterate until the gap is within the tolerance; return the best point and the iterations."""
+    scaled = Scaled.of(problem)
+    columns, n = scaled.columns, len(problem.costs)
+    ready, crosses = aims(problem, tol)
+    u, known = np.zeros(len(columns)), start.weights is not None
+    if start.weights is not None:
+        u[:] = scaled.from_weights(start.weights)
+    P, Q, t = np.empty((2, n)), np.empty((2, n)), np.empty(n)
+    tally = np.array([-1.0 if known else -2.0, np.inf, 0.0])
+    numbers = columns, problem.signs, scaled.costs
+    is_long = columns.size > LONG_WORK
+    pause = max(1, LONG_PAUSE // columns.size) if is_long else max_iter + 1
+    best: Point | None = None
+    while True:
+        if is_long:
+            report("iterations", max(int(tally[0]), 0))
+        steps = min(pause, max_iter - max(int(tally[0]), 0))
+        ended = _iterate(numbers, (u, P, Q, t), tally, start.mu, ready, steps, TOLERANCES)
+        done = tally[2] > TOLERANCES.patience or tally[0] >= max_iter
+        if not (ended or done):
             continue
-        for before in range(taken):
-            _reflect(A, before, lengths[before], taken)
-        size = 0.0
-        for j in range(taken, r):
-            size += A[j, taken] * A[j, taken]
-        size = np.sqrt(size)
-        A[taken, taken] += size if A[taken, taken] >= 0 else -size
-        for j in range(taken, r):
-            lengths[taken] += 0.5 * A[j, taken] * A[j, taken]
-        taken += 1
-    basis = np.zeros((r, r - taken))
-    for i in range(r - taken):
-        basis[taken + i, i] = 1.0
-    parts = np.empty(r - taken)
-    for h in range(taken - 1, -1, -1):
-        for i in range(r - taken):
-            parts[i] = 0.0
-        for j in range(h, r):
-            for i in range(r - taken):
-                parts[i] += A[j, h] * basis[j, i]
-        for j in range(h, r):
-            for i in range(r - taken):
-                basis[j, i] -= A[j, h] / lengths[h] * parts[i]
-    return basis
+        found = _finish(problem, scaled, u, P, Q, crosses)
+        best = found if best is None or gap_of(found) < gap_of(best) else best
+        if done or gap_of(best) <= tol:
+            return best, int(tally[0])
+
+
+def _finish(
+    problem: SVMProblem, scaled: Scaled, u: Array, P: Array, Q: Array, crosses: bool
+) -> Point:
+    """Do what `interior_point.finish` does; singular equations are left to it."""
+    coef, dual = without(problem.deflated, scaled.direction(u)), P[0] * scaled.unit
+    lower = dual < problem.costs * Q[0]
+    upper = ~lower & (scaled.unit * P[1] < problem.costs * Q[1])
+    rounds = ROUNDS if crosses else 0
+    gap, point = _cross(problem, lower, upper, coef, dual, rounds, False, TOLERANCES)
+    return finish(problem, scaled, u, P, Q, crosses) if gap < 0.0 else Point(*point)
+
+
+def on_sets_of(problem: SVMProblem, dual: Array) -> Point | None:
+    """Return the exact point on the active set of another problem's multipliers, if it is one."""
+    lower, upper = sets_of(dual, problem.costs)
+    gap, point = _cross(problem, lower, upper, NOTHING, dual, NEIGHBORS, True, TOLERANCES)
+    if gap < 0.0:
+        return numpy_on_sets_of(problem, dual)
+    return Point(*point) if gap <= TOLERANCES.exact else None
+
+
+KERNELS = Kernels(solve, on_sets_of)
+
+NOTHING: Array = np.zeros(0)
+
+
+@ENTRY
+def _iterate(
+    numbers: tuple[Array, Array, Array],
+    state: tuple[Array, Array, Array, Array],
+    tally: Array,
+    mu: float,
+    ready: float,
+    pause: int,
+    T: Tolerances,
+) -> bool:
+    """Begin or go on with the iteration, in place, until the point may be certified (True).
+
+    ``tally`` holds the iterations so far (negative: not begun; -2: without weights), the best gap,
+    and how many did not lower it.
+    """
+    columns, y, c = numbers
+    u, P, Q, t = state
+    begun = tally[0] >= 0
+    if not begun:
+        _start(columns, y, c, state, tally[0] == -1.0, mu, T)
+        tally[0] = 0.0
+    d = np.empty(len(y))
+    P0, P1, Q0, Q1 = P[0], P[1], Q[0], Q[1]
+    for step in range(pause + 1):
+        for i in range(len(y)):
+            d[i] = 1.0 / (Q0[i] / P0[i] + Q1[i] / P1[i])
+        K, pull, predictor = _normal(columns, y, d, P0, t)
+        gap = _gap(c, u, P0, t, pull)
+        if step > 0 or not begun:
+            better = gap < T.progress * tally[1] or tally[1] > T.nearly
+            tally[2] = 0.0 if better and tally[2] <= T.patience else tally[2] + 1.0
+            if gap < tally[1]:
+                tally[1] = gap
+            if gap <= ready or tally[2] > 0:
+                return True
+        if step == pause:
+            break
+        if not _advance(columns, y, u, P, Q, t, d, K, pull, predictor, gap < T.refined, T):
+            tally[2] = T.patience + 1
+        tally[0] += 1
+        if int(tally[0]) % T.refresh_every == 0:
+            _margins(columns, y, u, t)
+    return False
+
+
+@ENTRY
+def _cross(
+    problem: SVMProblem,
+    lower: Array,
+    upper: Array,
+    coef: Array,
+    dual: Array,
+    rounds: int,
+    early: bool,
+    T: Tolerances,
+) -> tuple[float, tuple[Array, float, Array, float, float]]:
+    """Do what `active_set.crossover` and `repair` do; certify ``coef`` too unless it is empty.
+
+    Returns the gap of the best point, negative at singular equations, and the point.
+    """
+    y, c = problem.signs, problem.costs
+    n, most_free = len(y), 2 * len(problem.scale) + T.spare_rows
+    best_gap, best = np.inf, (coef, 0.0, dual, np.inf, 0.0)
+    guess, left = 1, rounds
+    low, up, moved = _to_bounds(problem, lower, upper, dual, early)
+    if not moved:
+        guess = 0
+    while left > 0 or guess > 0 or len(coef) > 0:
+        if left == 0 and guess > 0:  # the second guess: the sets as they were given
+            guess, left = 0, rounds
+            low, up = lower, upper
+        s, multipliers, wrong, last = coef, dual, False, left == 0
+        if last:
+            coef = coef[:0]
+        else:
+            left -= 1
+            free = _free(low, up)
+            if len(free) > most_free:
+                left = 0
+                continue
+            regular, s, multipliers, excess = _solve_equations(problem, free, up, T)
+            if not regular:
+                return -1.0, best
+            if not _all_finite(s):
+                left = 0
+                continue
+            moved = False
+            for i in range(n):
+                if low[i] or up[i]:
+                    wrong |= low[i] and not excess[i] >= -T.violation
+                    wrong |= up[i] and not excess[i] <= T.violation
+                    stays_low = low[i] and excess[i] >= -T.violation
+                    stays_up = up[i] and excess[i] <= T.violation
+                else:
+                    outside = multipliers[i] < -T.bound * c[i]
+                    wrong |= outside or multipliers[i] > (1.0 + T.bound) * c[i]
+                    stays_low, stays_up = multipliers[i] < 0, multipliers[i] > c[i]
+                moved |= stays_low != low[i] or stays_up != up[i]
+                low[i], up[i] = stays_low, stays_up
+            if not moved:
+                left = 0
+        if wrong and left > 0 and early:
+            continue
+        point = _certify(problem, s, multipliers, T)
+        gap = max(point[3] - point[4], 0.0) / max(point[3], TINY)
+        if gap < best_gap:
+            best_gap, best = gap, point
+        if best_gap <= T.exact:
+            break
+    return best_gap, best
 
 
 @kernel
-def _reflect(A: Array, h: int, length: float, column: int) -> None:
-    """Apply a reflection, whose vector is in column h from row h on, to another column."""
-    part = 0.0
-    for j in range(h, len(A)):
-        part += A[j, h] * A[j, column]
-    for j in range(h, len(A)):
-        A[j, column] -= part / length * A[j, h]
+def _to_bounds(
+    problem: SVMProblem, lower: Array, upper: Array, dual: Array, early: bool
+) -> tuple[Array, Array, bool]:
+    """Return the sets with no more free rows than dimensions: those nearest to a bound go to it."""
+    N, c, n = problem.deflated, problem.costs, len(lower)
+    most = len(problem.scale) + 1
+    for h in range(N.shape[1]):
+        length = 0.0
+        for j in range(len(N)):
+            length += abs(N[j, h])
+        most -= length > 0.0
+    count = 0
+    for i in range(n if not early else 0):
+        count += not (lower[i] or upper[i])
+    below, above = lower.copy(), upper.copy()
+    for i in range(n):
+        if count > most and not (lower[i] or upper[i]):
+            above[i] = dual[i] > 0.5 * c[i]
+            below[i] = not above[i]
+    for _ in range(most if count > most else 0):  # those farthest from their bounds stay free
+        largest, row = -1.0, 0
+        for i in range(n):
+            if not (lower[i] or upper[i]) and (below[i] or above[i]):
+                share = min(dual[i], c[i] - dual[i]) / c[i]
+                if share > largest:
+                    largest, row = share, i
+        below[row] = above[row] = False
+    return below, above, count > most
 
 
 @kernel
-def start(
-    columns: Array, y: Array, c: Array, u: Array, known: bool, mu: float, rules: Rules
-) -> tuple[Array, Array, Array]:
+def _start(
+    columns: Array,
+    y: Array,
+    c: Array,
+    state: tuple[Array, Array, Array, Array],
+    known: bool,
+    mu: float,
+    T: Tolerances,
+) -> None:
     """Lift weights to the central path; unless they are known, they become the ridge regression."""
     n = len(y)
-    P, Q, t = np.empty((2, n)), np.empty((2, n)), np.empty(n)
+    u, P, Q, t = state
     if not known:
         for i in range(n):
             P[0, i], t[i] = 0.0, -1.0
         K, _, right = _normal(columns, y, c, P[0], t)
-        unit, _ = _factorise(K, rules.diagonal_shift)
+        unit, _ = _factorise(K, T.diagonal_shift)
         _substitute(K, unit, right)
         for j in range(len(u)):
             u[j] = right[j]
@@ -117,50 +288,6 @@ def start(
         v, xi = (far, near) if t[i] > 0 else (near, far)
         Q[0, i], Q[1, i] = v, xi
         P[0, i], P[1, i] = mu / v, mu / xi
-    return P, Q, t
-
-
-@kernel
-def iterate(
-    columns: Array,
-    y: Array,
-    c: Array,
-    u: Array,
-    P: Array,
-    Q: Array,
-    t: Array,
-    tally: Array,
-    ready: float,
-    pause: int,
-    rules: Rules,
-) -> bool:
-    """Iterate in place until the point deserves a look (True), at most ``pause`` times.
-
-    ``tally`` holds the iterations so far, the best gap, and how many did not lower it.
-    """
-    d = np.empty(len(y))
-    P0, P1, Q0, Q1 = P[0], P[1], Q[0], Q[1]
-    for step in range(pause + 1):
-        for i in range(len(y)):
-            d[i] = 1.0 / (Q0[i] / P0[i] + Q1[i] / P1[i])
-        K, pull, predictor = _normal(columns, y, d, P0, t)
-        gap = _gap(c, u, P0, t, pull)
-        if step > 0 or tally[0] == 0:
-            better = gap < rules.progress * tally[1] or tally[1] > rules.nearly
-            tally[2] = 0.0 if better and tally[2] <= rules.patience else tally[2] + 1.0
-            if gap < tally[1]:
-                tally[1] = gap
-            if gap <= ready or tally[2] > 0:
-                return True
-        if step == pause:
-            break
-        refine = gap < rules.refined
-        if not _advance(columns, y, u, P, Q, t, d, K, pull, predictor, refine, rules):
-            tally[2] = rules.patience + 1
-        tally[0] += 1
-        if tally[0] % rules.refresh_every == 0:
-            _margins(columns, y, u, t)
-    return False
 
 
 @kernel
@@ -190,11 +317,11 @@ def _advance(
     pull: Array,
     predictor: Array,
     refine: bool,
-    rules: Rules,
+    T: Tolerances,
 ) -> bool:
     """Take one predictor-corrector step in place; return whether the problem could move at all."""
     r, n = len(u), len(y)
-    unit, regular = _factorise(K, rules.diagonal_shift)
+    unit, regular = _factorise(K, T.diagonal_shift)
     if not regular:
         return False
     right = predictor
@@ -218,7 +345,7 @@ def _advance(
     affine = 1.0 / largest
     mu = comp / (2.0 * n)
     mu_affine = (comp * (1.0 - affine) - affine * affine * product) / (2.0 * n)
-    sigma = min(max((mu_affine / mu) ** 3, rules.least_centring), rules.most_centring)
+    sigma = min(max((mu_affine / mu) ** 3, T.least_centring), 1.0)
     centring = sigma * mu
 
     for i in range(n):  # what the corrector adds to the affine right-hand side
@@ -228,7 +355,7 @@ def _advance(
     more = _sums(columns, da)
     for j in range(r):
         right[j] += more[j]
-    du = _solve(columns, y, d, K, unit, right, rules.refinements if refine else 0)
+    du = _solve(columns, y, d, K, unit, right, T.refinements if refine else 0)
     _scores(columns, y, du, dt)
     blocked = TINY
     for i in range(n):
@@ -238,7 +365,7 @@ def _advance(
         dv[i] += -v - v / a * change
         dxi[i] += -xi + xi / s * change
         blocked = max(blocked, max(max(-change / a, change / s), max(-dv[i] / v, -dxi[i] / xi)))
-    length = min(1.0, rules.step_to_boundary / blocked)
+    length = min(1.0, T.step_to_boundary / blocked)
     size = 0.0
     for j in range(r):
         size += abs(du[j])
@@ -441,3 +568,382 @@ def _substitute(factor: Array, unit: Array, right: Array) -> None:
             right[k] -= factor[i, k] * right[i]
     for i in range(r):
         right[i] *= unit[i]
+
+
+@kernel
+def _solve_equations(
+    problem: SVMProblem, free: Array, upper: Array, T: Tolerances
+) -> tuple[bool, Array, Array, Array]:
+    """Return whether the equations are regular, and s, the multipliers and the excess."""
+    table, y, c, scale, N = (
+        problem.table,
+        problem.signs,
+        problem.costs,
+        problem.scale,
+        problem.deflated,
+    )
+    n, r, m = len(y), len(scale), len(free)
+    X, centre = np.empty((m, r)), np.zeros(r)
+    for k in range(m):
+        x, row = X[k], table[free[k]]
+        for j in range(r):
+            x[j] = row[j] * scale[j]
+        _project(N, x)
+        for j in range(r):
+            centre[j] += x[j] / m
+    size = 0.0
+    for k in range(m):
+        x = X[k]
+        for j in range(r):
+            x[j] -= centre[j]
+            size += x[j] * x[j]
+    size = size / m if size > 0.0 else 1.0
+    dual, excess, total = np.zeros(n), np.empty(n), 0.0
+    for i in range(n):
+        if upper[i]:
+            dual[i] = c[i]
+            total += y[i] * c[i]
+    s = _pull(problem, dual)
+    for j in range(r):
+        s[j] -= centre[j] * total
+    system = np.ones((m + 1, m + 1))
+    system[m, m] = 0.0
+    for k in range(m):
+        for h in range(k + 1):
+            product, first, second = 0.0, X[k], X[h]
+            for j in range(r):
+                product += first[j] * second[j]
+            system[k, h] = system[h, k] = product / size
+    pivots = np.empty(m + 1, dtype=np.intp)
+    if m > 0 and not _eliminate(system, pivots, T.regular):
+        return False, s, dual, excess
+    beta, intercept, right = np.zeros(m), 0.0, np.empty(m + 1)
+    for _ in range(1 + T.refinements if m > 0 else 0):
+        right[m] = -total
+        for k in range(m):
+            score, x = intercept, X[k]
+            for j in range(r):
+                score += x[j] * s[j]
+            right[k] = y[free[k]] - score
+            right[m] -= beta[k]
+        right[m] *= size
+        _back_substitute(system, pivots, right)
+        intercept += right[m]
+        for k in range(m):
+            change, x = right[k] / size, X[k]
+            beta[k] += change
+            for j in range(r):
+                s[j] += change * x[j]
+    _project(N, s)
+    weights = np.empty(r)
+    for j in range(r):
+        intercept -= centre[j] * s[j]
+        weights[j] = scale[j] * s[j]
+    for k in range(m):
+        dual[free[k]] = y[free[k]] * beta[k]
+    _row_scores(table, weights, excess)
+    for i in range(n):
+        excess[i] = y[i] * (excess[i] + intercept) - 1.0
+    return True, s, dual, excess
+
+
+@kernel
+def _certify(
+    problem: SVMProblem, coef: Array, guess: Array, T: Tolerances
+) -> tuple[Array, float, Array, float, float]:
+    """Return what `certificate.certify` returns."""
+    y, c = problem.signs, problem.costs
+    dual, side = _feasible(y, c, guess)
+    pull, bound = _dual_value(problem, dual)
+    if not bound >= 0.0:  # a = 0 is feasible and better
+        dual, pull, bound = np.zeros(len(y)), np.zeros(len(coef)), 0.0
+    found, intercept, factor, chosen = np.inf, 0.0, 0.0, coef
+    for attempt in range(3):
+        if attempt == 1 and not _is_doubtful(found, bound, T):
+            break
+        if attempt == 2 and found <= 2.0 * side:
+            break
+        direction = coef if attempt == 0 else pull if attempt == 1 else np.zeros(len(coef))
+        objective, bias, stretch = _evaluate(problem, direction, dual, bound, T)
+        if attempt != 1 or objective < found:  # s = 0 is better than what costs more than it
+            found, intercept, factor, chosen = objective, bias, stretch, direction
+    direction = np.empty(len(coef))
+    for j in range(len(coef)):
+        direction[j] = factor * chosen[j]
+    return direction, intercept, dual, found, bound
+
+
+@kernel
+def _free(lower: Array, upper: Array) -> Array:
+    """Return the rows at neither bound."""
+    count = 0
+    for i in range(len(lower)):
+        count += not (lower[i] or upper[i])
+    rows, k = np.empty(count, dtype=np.intp), 0
+    for i in range(len(lower)):
+        if not (lower[i] or upper[i]):
+            rows[k] = i
+            k += 1
+    return rows
+
+
+@kernel
+def _all_finite(vector: Array) -> bool:
+    finite = True
+    for j in range(len(vector)):
+        finite &= np.isfinite(vector[j])
+    return finite
+
+
+@kernel
+def _is_doubtful(objective: float, bound: float, T: Tolerances) -> bool:
+    close = objective - bound <= T.exact * objective
+    return not close or not np.isfinite(objective)
+
+
+@kernel
+def _feasible(y: Array, c: Array, guess: Array) -> tuple[Array, float]:
+    """Return multipliers within their bounds with ``y'a = 0``, and the cost of the smaller side."""
+    dual = np.empty(len(y))
+    positive = negative = above = below = 0.0
+    for i in range(len(y)):
+        a = guess[i]
+        a = min(max(a, 0.0), c[i]) if a == a else 0.0
+        dual[i] = a
+        if y[i] > 0:
+            positive += a
+            above += c[i]
+        else:
+            negative += a
+            below += c[i]
+    least = min(positive, negative)
+    up = least / positive if positive > 0 else least
+    down = least / negative if negative > 0 else least
+    if positive != negative:
+        for i in range(len(y)):
+            dual[i] *= up if y[i] > 0 else down
+    return dual, min(above, below)
+
+
+@kernel
+def _dual_value(problem: SVMProblem, dual: Array) -> tuple[Array, float]:
+    """Return ``P_N X'(y a)`` and a lower bound of D(a)."""
+    table, y, scale = problem.table, problem.signs, problem.scale
+    r = len(scale)
+    pull, squares, value = np.zeros(r), np.zeros(r), 0.0
+    for i in range(len(y)):
+        a = dual[i]
+        if a != 0.0:
+            value += a
+            row, push = table[i], y[i] * a
+            for j in range(r):
+                part = push * row[j]
+                pull[j] += part
+                squares[j] += part * part
+    for j in range(r):
+        pull[j] *= scale[j]
+    _project(problem.deflated, pull)
+    for j in range(r):
+        lost = EPS * np.sqrt(squares[j]) * scale[j]
+        value -= 0.5 * pull[j] * pull[j] + abs(pull[j]) * lost + 0.5 * lost * lost
+    return pull, value
+
+
+@kernel
+def _evaluate(
+    problem: SVMProblem, coef: Array, dual: Array, bound: float, T: Tolerances
+) -> tuple[float, float, float]:
+    """Return an upper bound of the objective, the best bias, and the factor of the direction."""
+    table, centre, scale = problem.table, problem.centre, problem.scale
+    y, c = problem.signs, problem.costs
+    n, r = len(y), len(scale)
+    weights, size = np.empty(r), 0.0
+    for j in range(r):
+        weights[j] = scale[j] * coef[j]
+        size += 0.5 * coef[j] * coef[j]
+    f = np.empty(n)
+    _row_scores(table, weights, f)
+    intercept = _best_bias(f, y, c)
+    objective, shortest = size, 0.0
+    for i in range(n):
+        f[i] = y[i] * (f[i] + intercept)
+        hinge = max(1.0 - f[i], 0.0)
+        objective += c[i] * hinge
+        if dual[i] < T.upper_share * c[i]:
+            shortest = max(shortest, hinge)
+    if not np.isfinite(objective):
+        return np.inf, 0.0, 0.0
+    if not shortest < T.stretch:
+        return objective, intercept, 1.0
+    near, summands, dear = 0, 0.0, 0.0
+    for i in range(n):
+        if dual[i] < T.upper_share * c[i] and abs(1.0 - f[i]) < T.stretch:
+            near += 1
+            dear += c[i]
+            length, row = 0.0, table[i]
+            for j in range(r):
+                length += abs(weights[j] * row[j])
+            summands = max(summands, length)
+    if near == 0:
+        return objective, intercept, 1.0
+    summands += abs(intercept)
+    for j in range(r):
+        summands += 2.0 * abs(weights[j] * centre[j])
+    rounding = T.rounding * (1.0 + summands)
+    objective += rounding * dear
+    if not _is_doubtful(objective, bound, T):
+        return objective, intercept, 1.0
+    factor = 1.0 + 2.0 * (shortest + rounding)
+    stretched = factor * factor * size
+    for i in range(n):
+        stretched += c[i] * max(1.0 - factor * f[i], 0.0)
+    if stretched < objective:
+        return stretched, factor * intercept, factor
+    return objective, intercept, 1.0
+
+
+@kernel
+def _best_bias(f: Array, y: Array, c: Array) -> float:
+    """Return the middle of the interval of biases that minimise the hinge loss.
+
+    Of the break points ``y - f``, the least is wanted up to which the costs reach those of the
+    positive side: the points are split at one of them until one is left.
+    """
+    n = len(f)
+    points, costs = np.empty(n), np.empty(n)
+    left, total, wanted = 0, 0.0, 0.0
+    for i in range(n):
+        total += c[i]
+        if y[i] > 0:
+            wanted += c[i]
+        if c[i] > 0:
+            points[left], costs[left] = y[i] - f[i], c[i]
+            if not np.isfinite(points[left]):
+                return np.nan
+            left += 1
+    flat = n * EPS * total
+    low, high, before = 0, left - 1, 0.0  # costs of what is below the points left
+    after = np.inf  # the least point above the points left
+    while True:
+        pivot = _median(points[low], points[(low + high) // 2], points[high])
+        at, end, smaller, equal = low, high, 0.0, 0.0
+        i = low
+        while i <= end:  # smaller points first, then those equal to the pivot
+            if points[i] < pivot:
+                smaller += costs[i]
+                points[i], points[at] = points[at], points[i]
+                costs[i], costs[at] = costs[at], costs[i]
+                at += 1
+                i += 1
+            elif points[i] > pivot:
+                points[i], points[end] = points[end], points[i]
+                costs[i], costs[end] = costs[end], costs[i]
+                end -= 1
+            else:
+                equal += costs[i]
+                i += 1
+        if at > low and before + smaller - wanted >= -flat:
+            after, high = pivot, at - 1
+        elif before + smaller + equal - wanted >= -flat or end == high:
+            before += smaller + equal
+            for i in range(end + 1, high + 1):
+                after = min(after, points[i])
+            break
+        else:
+            before += smaller + equal
+            low = end + 1
+    if abs(before - wanted) <= flat and np.isfinite(after):
+        return 0.5 * (pivot + after)
+    return pivot
+
+
+@kernel
+def _median(first: float, second: float, third: float) -> float:
+    return max(min(first, second), min(max(first, second), third))
+
+
+@kernel
+def _row_scores(table: Array, weights: Array, out: Array) -> None:
+    for i in range(len(out)):
+        score, row = 0.0, table[i]
+        for j in range(len(weights)):
+            score += weights[j] * row[j]
+        out[i] = score
+
+
+@kernel
+def _pull(problem: SVMProblem, dual: Array) -> Array:
+    """Return ``P_N X'(y a)``."""
+    table, y, scale = problem.table, problem.signs, problem.scale
+    pull = np.zeros(len(scale))
+    for i in range(len(y)):
+        if dual[i] != 0.0:
+            row, push = table[i], y[i] * dual[i]
+            for j in range(len(scale)):
+                pull[j] += push * row[j]
+    for j in range(len(scale)):
+        pull[j] *= scale[j]
+    _project(problem.deflated, pull)
+    return pull
+
+
+@kernel
+def _project(N: Array, vector: Array) -> None:
+    """Take off the parts along the columns of N, in place."""
+    r, k = N.shape
+    parts = np.empty(k)
+    for _ in range(PASSES if k else 0):
+        for h in range(k):
+            parts[h] = 0.0
+        for j in range(r):
+            for h in range(k):
+                parts[h] += N[j, h] * vector[j]
+        for j in range(r):
+            for h in range(k):
+                vector[j] -= N[j, h] * parts[h]
+
+
+@kernel
+def _eliminate(A: Array, pivots: Array, regular: float) -> bool:
+    """Replace A by its factors, with row exchanges; False if a pivot is relatively small."""
+    m = len(A)
+    least, most = np.inf, 0.0
+    for k in range(m):
+        p = k
+        for i in range(k + 1, m):
+            if abs(A[i, k]) > abs(A[p, k]):
+                p = i
+        pivots[k] = p
+        if p != k:
+            for j in range(m):
+                A[k, j], A[p, j] = A[p, j], A[k, j]
+        size = abs(A[k, k])
+        least, most = min(least, size), max(most, size)
+        if not size > 0.0:
+            return False
+        rest = A[k, k + 1 :]
+        for i in range(k + 1, m):
+            A[i, k] /= A[k, k]
+            factor, row = A[i, k], A[i, k + 1 :]
+            for j in range(len(rest)):
+                row[j] -= factor * rest[j]
+    return bool(least > regular * most)
+
+
+@kernel
+def _back_substitute(A: Array, pivots: Array, right: Array) -> None:
+    """Solve with the factors, in place."""
+    m = len(A)
+    for k in range(m):
+        p = pivots[k]
+        right[k], right[p] = right[p], right[k]
+    for i in range(m):
+        total, row = right[i], A[i]
+        for j in range(i):
+            total -= row[j] * right[j]
+        right[i] = total
+    for i in range(m - 1, -1, -1):
+        total, row, known = right[i], A[i, i + 1 :], right[i + 1 :]
+        for j in range(len(known)):
+            total -= row[j] * known[j]
+        right[i] = total / A[i, i]

@@ -1,6 +1,6 @@
 """The support vector problem and its solution.
 
-Problem b of a batch, in whitened coordinates s (maths: one metric, all rows shared)::
+Problem b of a batch, in whitened coordinates s (one metric, all rows shared)::
 
     P(s, b) = 1/2 |s|^2 + sum_i c_i max(0, 1 - y_i (x_i's + b)),    s orthogonal to N_b
     D(a)    = sum_i a_i - 1/2 |P_N X'(y a)|^2,    0 <= a <= c,  y'a = 0
@@ -11,28 +11,160 @@ the point: the certificate evaluates both on the original problem.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marginfold.errors import SolverError
+from marginfold.linalg.blocks import Block, RowBlocks
 from marginfold.linalg.tall import Array, SharedRows
-from marginfold.runtime.jit import compiled_module
 
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 PASSES = 2
 """Projections in a row: the second removes what rounding left of the first."""
 
-EXACT = 1e-12
-"""Relative gap at which a solution is as good as exact."""
+LONG_WORK = 2_000_000
+"""Numbers in the rows of a batch from which its progress is reported and it can be cancelled."""
 
-COMPILED_COLUMNS = 100
-"""Dimensions up to which compiling pays: above, most of the time is spent in matrix products."""
+
+class Tolerances(NamedTuple):
+    """All tolerances of the iteration, the active set and the certificate, in one record.
+
+    Compiled functions take it as an argument, so that both implementations have the same numbers.
+    Measured on 400 random problems from easy to hostile (``tests/svm/random_problems.py``) unless
+    said otherwise.
+
+    Attributes
+    ----------
+    exact : float
+        Relative gap at which a solution is as good as exact: a hundred times what is reached where
+        the active set is right, a thousandth of what an interior point reaches.
+    rounding : float
+        Relative rounding error of a margin in units of its summands (4 eps; 1 eps was too little
+        for 3 problems with costs above 1e8).
+    stretch : float
+        Largest relative change of a direction that may remove rounding errors of the margins.
+    upper_share : float
+        Multipliers above this share of their bound belong to rows inside the margin.
+    step_to_boundary : float
+        Share of the way to the boundary that one step may go (0.9 to 0.9995 differ by one step).
+    least_centring : float
+        Smallest centring parameter of the corrector.
+    diagonal_shift : float
+        Added to the unit diagonal of a Newton matrix that is not numerically definite.
+    refinements : int
+        Steps of iterative refinement: of the corrector in the last iterations, and of the
+        equations of an active set when multipliers are huge.
+    refined : float
+        Gap below which the Newton systems are refined.
+    refresh_every : int
+        Iterations after which the margins are recomputed from the weights.
+    progress : float
+        A gap that is not below this share of the best one so far counts as no progress.
+    nearly : float
+        Gap below which a standstill is noticed.
+    patience : int
+        Iterations without progress after which a point is certified as it stands.
+    identified : float
+        Gap at which the active set is usually known; one more step costs less than a wrong guess.
+    regular : float
+        Relative size of the pivots from which the equations of an active set are regular.
+    bound : float
+        Share of the cost within which a multiplier is at its bound.
+    violation : float
+        Margin violation above which a row belongs to another set.
+    spare_rows : int
+        Free rows beyond twice the dimension above which the active set is not identified yet.
+    """
+
+    exact: float = 1e-12
+    rounding: float = 4.0 * EPS
+    stretch: float = 1e-6
+    upper_share: float = 1.0 - 1e-6
+    step_to_boundary: float = 0.995
+    least_centring: float = 1e-8
+    diagonal_shift: float = 1e-9
+    refinements: int = 2
+    refined: float = 1e-5
+    refresh_every: int = 8
+    progress: float = 0.999
+    nearly: float = 1e-2
+    patience: int = 4
+    identified: float = 1e-8
+    regular: float = 1e-9
+    bound: float = 1e-9
+    violation: float = 1e-9
+    spare_rows: int = 60
+
+
+TOLERANCES = Tolerances()
+
+
+class SVMProblem(NamedTuple):
+    """One problem on rows in an array, as both implementations of a solver take it.
+
+    Attributes
+    ----------
+    table : array of shape (n, r + 1)
+        Centred rows and a column of ones.
+    centre : array of shape (r,)
+        The mean row that was taken off.
+    signs, costs : arrays of shape (n,)
+    scale : array of shape (r,)
+    deflated : array of shape (r, k)
+        As in `SVMBatch`.
+    """
+
+    table: Array
+    centre: Array
+    signs: Array
+    costs: Array
+    scale: Array
+    deflated: Array
+
+    @property
+    def features(self) -> Array:
+        """The centred rows, shape (n, r)."""
+        return self.table[:, :-1]
+
+    @property
+    def most_free(self) -> int:
+        """The number of free rows above which an active set cannot be the right one."""
+        return 2 * len(self.scale) + TOLERANCES.spare_rows
+
+    def pull(self, dual: Array) -> Array:
+        """Return ``P_N X'(y a)``, the direction of multipliers a."""
+        return without(self.deflated, self.scale * ((self.signs * dual) @ self.features))
+
+    def whitened(self, rows: Array | slice = slice(None)) -> Array:
+        """Return the features as the problem sees them, without what is deflated."""
+        return without(self.deflated, (self.features[rows] * self.scale).T).T
+
+
+class Point(NamedTuple):
+    """A primal and a dual point with the bounds of the optimal value that they give."""
+
+    coef: Array
+    intercept: float
+    dual: Array
+    objective: float
+    bound: float
+
+
+def without(N: Array, vectors: Array) -> Array:
+    """Return vectors (in columns) without their parts along orthonormal (or zero) columns of N."""
+    for _ in range(PASSES if N.shape[1] else 0):
+        vectors = vectors - N @ (N.T @ vectors)
+    return vectors
+
+
+def gap_of(point: Point) -> float:
+    """Return the relative duality gap of a point."""
+    return float(max(point.objective - point.bound, 0.0) / max(point.objective, TINY))
 
 
 @dataclass(frozen=True)
@@ -66,110 +198,196 @@ class SVMSolution:
     n_iter: int
     converged: bool
 
+    @classmethod
+    def of(cls, point: Point, *, n_iter: int, tol: float) -> SVMSolution:
+        """Return the solution that a certified point is."""
+        gap = gap_of(point)
+        return cls(
+            coef=point.coef,
+            intercept=float(point.intercept),
+            dual=point.dual,
+            objective=float(point.objective),
+            dual_objective=float(point.bound),
+            gap=gap,
+            n_iter=n_iter,
+            converged=bool(gap <= tol),
+        )
+
 
 @dataclass(frozen=True)
-class SVMBatch:
-    """Support vector problems that share their rows.
+class BlockRows:
+    """Labelled rows in blocks, on this machine or on others; unlabelled rows take no part.
 
     Attributes
     ----------
-    rows : SharedRows
-        n rows with r features; they are centred, which a free bias makes lossless.
-    signs : array of shape (B, n)
-        Labels, +1 or -1.
-    costs : array of shape (B, n)
-        Upper bounds of the multipliers; a row with cost 0 does not take part.
-    scale : array of shape (B, r)
-        Problem b sees the features ``rows.features * scale[b]``.
-    deflated : array of shape (B, r, k)
-        Orthonormal columns (or zero columns) to which ``coef`` must be orthogonal.
-    compiled : bool
-        Whether compiled functions work on it, as far as they pay.
+    blocks : RowBlocks
+    rotation : array of shape (r, r) or None
+        The solver sees ``(z - centre) @ rotation``.
+    centre : array of shape (r,)
+        The mean labelled row.
+    variances : array of shape (r,)
+        Variances of the rotated features.
+    class_means : array of shape (n_classes, r)
+        Weighted mean of each class, rotated and centred.
+    class_weights : array of shape (n_classes,)
+        Summed weights of each class.
     """
 
-    rows: SharedRows
+    blocks: RowBlocks
+    rotation: Array | None
+    centre: Array
+    variances: Array
+    class_means: Array
+    class_weights: Array
+
+    @classmethod
+    def of(cls, blocks: RowBlocks, rotation: Array | None, n_classes: int) -> BlockRows:
+        """Look at all rows twice: for the means, then for the scatter about them."""
+        counts, sums, masses, class_sums = (
+            np.sum(part, axis=0) for part in zip(*blocks.map(label_sums, n_classes), strict=True)
+        )
+        centre = sums / counts
+        covariance = np.sum(blocks.map(label_scatter, centre), axis=0) / counts
+        means = class_sums / masses[:, None] - centre
+        if rotation is None:
+            return cls(blocks, None, centre, covariance.diagonal().copy(), means, masses)
+        variances = np.einsum("ji,jk,ki->i", rotation, covariance, rotation)
+        return cls(blocks, rotation, centre, variances, means @ rotation, masses)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return len(self.centre)
+
+
+def label_sums(block: Block, n_classes: int) -> tuple[Array, Array, Array, Array]:
+    """Return number and sum of the labelled rows, and weights and weighted sums by class."""
+    labelled = _labelled(block)
+    Z, codes, weights = block.Z[labelled], block.codes[labelled], block.weights[labelled]
+    indicator = np.zeros((n_classes, len(Z)))
+    indicator[codes, np.arange(len(Z))] = weights
+    return np.asarray(float(len(Z))), Z.sum(axis=0), indicator.sum(axis=1), indicator @ Z
+
+
+def label_scatter(block: Block, centre: Array) -> Array:
+    """Return the scatter of the labelled rows about a centre."""
+    Z = block.Z[_labelled(block)] - centre
+    return np.asarray(Z.T @ Z)
+
+
+def _labelled(block: Block) -> Array:
+    return np.flatnonzero((block.codes >= 0) & (block.weights > 0))
+
+
+class CodedProblem(NamedTuple):
+    """One problem on rows in blocks, which know their class and weight only.
+
+    Attributes
+    ----------
+    signs, costs : arrays of shape (n_classes + 1,)
+        Label +1 or -1 and cost of each class; the cost of a row is its weight times that of its
+        class.  The last entry, 0, belongs to rows without a class.
+    scale : array of shape (r,)
+    deflated : array of shape (r, k)
+        As in `SVMBatch`.
+    rotation : array of shape (r, r) or None
+        The solver sees ``(z - centre) @ rotation * scale``.
+    centre : array of shape (r,)
+    """
+
     signs: Array
     costs: Array
     scale: Array
     deflated: Array
-    compiled: bool = False
+    rotation: Array | None
+    centre: Array
+
+    def features(self, Z: Array) -> Array:
+        """Return rows as the solver sees them, before the scale."""
+        Z = Z - self.centre
+        return Z if self.rotation is None else Z @ self.rotation
+
+    def plane(self, s: Array, intercept: float) -> Array:
+        """Return [w ; b] with ``f = z'w + b`` for weights s of the solver."""
+        w = self.scale * s
+        w = w if self.rotation is None else self.rotation @ w
+        return np.append(w, intercept - float(self.centre @ w))
+
+    def weights(self, plane: Array) -> Array:
+        """Return the solver's weights and bias [s ; b] of a plane."""
+        w = plane[:-1]
+        rotated = w if self.rotation is None else self.rotation.T @ w
+        return np.append(rotated / self.scale, plane[-1] + float(self.centre @ w))
+
+
+@dataclass(frozen=True)
+class SVMBatch:
+    """Support vector problems that share their rows, in an array or in blocks.
+
+    Attributes
+    ----------
+    rows : SharedRows or BlockRows
+        Rows with r features; they are centred, which a free bias makes lossless.
+    signs : array of shape (B, n), for rows in blocks (B, n_classes)
+        Labels, +1 or -1.
+    costs : array of shape (B, n), for rows in blocks (B, n_classes)
+        Upper bounds of the multipliers, for rows in blocks times the weight of the row; a row with
+        cost 0 does not take part.
+    scale : array of shape (B, r)
+        Problem b sees the features ``rows.features * scale[b]``.
+    deflated : array of shape (B, r, k)
+        Orthonormal columns (or zero columns) to which ``coef`` must be orthogonal.
+    """
+
+    rows: SharedRows | BlockRows
+    signs: Array
+    costs: Array
+    scale: Array
+    deflated: Array
 
     def __len__(self) -> int:
         return len(self.signs)
 
-    def marked(self, compiled: bool) -> SVMBatch:
-        """Return the batch for compiled functions, which need plain arrays, or for NumPy."""
-        if self.compiled == compiled:
-            return self
-        signs, costs, scale, deflated = (
-            np.require(array, np.float64, ("C", "W"))
-            for array in (self.signs, self.costs, self.scale, self.deflated)
-        )
-        return SVMBatch(self.rows, signs, costs, scale, deflated, compiled)
-
-    def arrays(self, b: int) -> tuple[Array, ...]:
-        """Return what compiled functions are given of problem b."""
-        rows = self.rows
-        return (
-            rows.table,
-            rows.centre,
-            self.signs[b],
-            self.costs[b],
-            self.scale[b],
-            self.deflated[b],
-        )
-
-    def compiled_functions(self, name: str) -> Any:
-        """Return a module of compiled functions beside this one if they serve these problems."""
-        if self.compiled and self.scale.shape[1] <= COMPILED_COLUMNS:
-            return compiled_module(f"marginfold.svm.{name}")
-        return None
+    @property
+    def local(self) -> SharedRows:
+        """The rows, where they are in an array."""
+        assert isinstance(self.rows, SharedRows)
+        return self.rows
 
     @cached_property
     def smaller_sides(self) -> Array:
         """The total cost of the cheaper side of each problem."""
+        costs = self.costs
+        if isinstance(self.rows, BlockRows):
+            costs = costs * self.rows.class_weights
         above = self.signs > 0
-        positive = np.where(above, self.costs, 0.0).sum(axis=1)
-        return np.minimum(positive, np.where(above, 0.0, self.costs).sum(axis=1))
+        positive = np.where(above, costs, 0.0).sum(axis=1)
+        return np.minimum(positive, np.where(above, 0.0, costs).sum(axis=1))
 
-    def only(self, b: int) -> SVMBatch:
-        """Return problem b alone, without a copy."""
-        one = slice(b, b + 1)
+    def problem(self, b: int) -> SVMProblem:
+        """Return problem b of rows in an array; compiled functions need arrays of one kind."""
+        parts = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
+        arrays = (np.require(part, np.float64, ("C", "W")) for part in parts)
+        return SVMProblem(self.local.table, self.local.centre, *arrays)
+
+    def coded(self, b: int) -> CodedProblem:
+        """Return problem b for rows in blocks; rows of an array have their costs as weights."""
+        if isinstance(self.rows, BlockRows):
+            signs, costs = np.append(self.signs[b], 0.0), np.append(self.costs[b], 0.0)
+            rotation, centre = self.rows.rotation, self.rows.centre
+        else:
+            signs, costs = np.array([-1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0])
+            rotation, centre = None, np.zeros(self.scale.shape[1])
+        return CodedProblem(signs, costs, self.scale[b], self.deflated[b], rotation, centre)
+
+    def restricted(self, b: int, rows: Array) -> SVMBatch:
+        """Return problem b alone on some rows, which are centred anew."""
         return SVMBatch(
-            self.rows,
-            self.signs[one],
-            self.costs[one],
-            self.scale[one],
-            self.deflated[one],
-            self.compiled,
-        )
-
-    def project_all(self, vectors: Array) -> Array:
-        """Return vectors (B, r) without their parts along the deflated directions."""
-        N = self.deflated
-        for _ in range(PASSES if N.shape[2] else 0):
-            vectors = vectors - (N @ (N.mT @ vectors[..., None]))[..., 0]
-        return vectors
-
-    def whitened(self, b: int, rows: Array | slice = slice(None)) -> Array:
-        """Return the features of problem b, without their part along the deflated directions."""
-        N = self.deflated[b]
-        X = self.rows.features[rows] * self.scale[b]
-        for _ in range(PASSES if N.shape[1] else 0):
-            X -= (X @ N) @ N.T
-        return np.asarray(X)
-
-    def take(self, problems: Sequence[int] | Array, rows: Array | None = None) -> SVMBatch:
-        """Return the batch of some problems, on some rows (which are centred anew)."""
-        index = np.asarray(problems)
-        signs, costs = self.signs[index], self.costs[index]
-        return SVMBatch(
-            rows=self.rows if rows is None else SharedRows(self.rows.features[rows]),
-            signs=signs if rows is None else signs.take(rows, axis=1),
-            costs=costs if rows is None else costs.take(rows, axis=1),
-            scale=self.scale[index],
-            deflated=self.deflated[index],
-            compiled=self.compiled,
+            rows=SharedRows(self.local.features[rows]),
+            signs=self.signs[b : b + 1, rows],
+            costs=self.costs[b : b + 1, rows],
+            scale=self.scale[b : b + 1],
+            deflated=self.deflated[b : b + 1],
         )
 
 
@@ -179,8 +397,8 @@ class SVMSolver(Protocol):
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""
 
-    def solve_batch(self, batch: Any) -> list[SVMSolution]:
-        """Solve every problem of an `SVMBatch`, or of a `BlockBatch` if the solver can."""
+    def solve_batch(self, batch: SVMBatch) -> list[SVMSolution]:
+        """Solve every problem of a batch."""
 
 
 def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
@@ -227,17 +445,37 @@ def check_batch(batch: SVMBatch) -> None:
 
 def _check_finite(batch: SVMBatch) -> None:
     """Refuse features that are not finite; a finite mean row has finite summands."""
-    finite = np.isfinite(batch.rows.centre).all() or np.isfinite(batch.rows.table).all()
+    finite = np.isfinite(batch.rows.centre).all() or np.isfinite(batch.local.table).all()
     if not (finite and np.isfinite(batch.scale).all()):
         raise SolverError("Features must be finite; got NaN or infinity.")
 
 
-def project(batch: SVMBatch, b: int, vector: Array) -> Array:
-    """Return the part of a vector that is orthogonal to the deflated directions of problem b."""
-    return np.asarray(batch.only(b).project_all(vector[None])[0])
+def with_costs(batch: SVMBatch, b: int) -> tuple[SVMBatch, Array | None]:
+    """Return problem b alone on its rows with a positive cost, and their numbers if not all."""
+    positive = batch.costs[b] > 0
+    if positive.all():
+        one = slice(b, b + 1)
+        alone = SVMBatch(
+            batch.rows, batch.signs[one], batch.costs[one], batch.scale[one], batch.deflated[one]
+        )
+        return (batch if len(batch) == 1 else alone), None
+    rows = np.flatnonzero(positive)
+    return batch.restricted(b, rows), rows
 
 
-def uncentre(batch: SVMBatch, b: int, solution: SVMSolution) -> SVMSolution:
-    """Return the solution with the intercept of the rows as they were given."""
+def as_given(
+    batch: SVMBatch, b: int, part: SVMBatch, rows: Array | None, solution: SVMSolution
+) -> SVMSolution:
+    """Return the solution of `with_costs` for the rows as they were given, not centred."""
+    found = uncentred(part, 0, solution)
+    if rows is None:
+        return found
+    dual = np.zeros(batch.signs.shape[1])
+    dual[rows] = found.dual
+    return replace(uncentred(batch, b, found), dual=dual)
+
+
+def uncentred(batch: SVMBatch, b: int, solution: SVMSolution) -> SVMSolution:
+    """Return the solution with the intercept of rows that are not centred."""
     shift = float(batch.rows.centre @ (batch.scale[b] * solution.coef))
     return replace(solution, intercept=solution.intercept - shift)

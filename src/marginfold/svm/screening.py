@@ -1,4 +1,4 @@
-"""Sifting: solve on the rows near the margin, certify on all rows.
+"""Screening: solve on the rows that matter, certify on all rows.
 
 At a point (w, b) the rows fall into three sets by their margin ``t = y f - 1``: near it (W,
 ``|t| <= delta``), deep inside (L), far outside (R).  The reduced problem has the rows W and one row
@@ -9,7 +9,8 @@ whatever the sets; the primal value is summed over all rows.  When no row has ch
 meet, and the solution is that of all rows.
 
 Every pass over the rows is a pure function of one block (see `linalg.blocks`), so that the same
-lines serve an array and rows on many machines.
+lines serve an array and rows on many machines.  `solve_nearest` does the same for classes that are
+apart, where nothing is deep inside and a few rows suffice.
 """
 
 from __future__ import annotations
@@ -19,21 +20,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from marginfold.linalg.blocks import LocalBlocks, RowBlocks
+from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.linalg.tall import Array, SharedRows
-from marginfold.svm.block_bias import bias_shifts
-from marginfold.svm.problem import EXACT, TINY, SVMBatch, SVMSolution
-from marginfold.svm.sifting_passes import (
-    STEPS,
-    BlockProblem,
-    Question,
-    Zone,
-    along,
-    count,
-    hinge,
-    sample,
-    scores_of,
-    screen,
+from marginfold.svm.certificate import certify
+from marginfold.svm.problem import (
+    EPS,
+    TINY,
+    TOLERANCES,
+    CodedProblem,
+    SVMBatch,
+    SVMSolution,
+    without,
 )
 
 SAMPLE_SHARE = 0.1
@@ -69,9 +66,6 @@ GROWTH = 1.7
 MANY = 0.05
 """Share of the zone above which rows that change sides are many."""
 
-STRICT = 1e-8
-"""Tolerance from which on the solution is made exact, not only good enough."""
-
 ROUNDS = 25
 """Zones tried before a problem is given up."""
 
@@ -84,12 +78,30 @@ NARROW = 0.5
 LOCAL_BLOCK = 8192
 """Rows of a block in the memory of this process: its vectors stay in cache."""
 
-Solve = Callable[[SVMBatch, "Array | None", float, float], SVMSolution]
+STEPS = np.linspace(0.0, 1.0, 17)[1:]
+"""Points of the line search between two solutions."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Odd multiplier that scatters row numbers evenly over 64 bits (Knuth)."""
+
+APART = 0.005
+"""Share of rows on the wrong side of the plane between the means, up to which classes are apart."""
+
+FIRST_ROWS = 4
+"""Rows per dimension that go first when the classes are apart."""
+
+LARGEST_SHARE = 0.6
+"""Share of the rows above which a working set no longer pays."""
+
+INSIDE = 1e-10
+"""How far inside the margin a row must be to join the working set."""
+
+SolveZone = Callable[[SVMBatch, "Array | None", float, float], SVMSolution]
 """Solves a batch of one problem, from given weights at a given zone width or cold, to a gap."""
 
 
 @dataclass(frozen=True)
-class Sets:
+class ZoneDual:
     """How the rows of the last reduced problem were parted, and its multipliers.
 
     ``shares`` are the multipliers of the two sides of L as shares of their costs.
@@ -106,13 +118,13 @@ class Sets:
 class _Search:
     """One problem on its way: the point, the zone, the bounds so far."""
 
-    problem: BlockProblem
+    problem: CodedProblem
     plane: Array
     delta: float
     extra: Array = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     lower: float = 0.0
     best: SVMSolution | None = None
-    sets: Sets | None = None
+    sets: ZoneDual | None = None
     n_iter: int = 0
     gap: float = np.inf
     flat: bool = False  # no row of the zone fixes the bias of the best solution
@@ -120,19 +132,19 @@ class _Search:
 
 def sift(
     blocks: RowBlocks,
-    problems: Sequence[BlockProblem],
-    solve: Solve,
+    problems: Sequence[CodedProblem],
+    solve: SolveZone,
     *,
     tol: float,
     starts: Sequence[tuple[Array, float]] | None = None,
     largest: float = np.inf,
-) -> list[tuple[SVMSolution, Sets | None]]:
+) -> list[tuple[SVMSolution, ZoneDual | None]]:
     """Solve problems on the same rows side by side; each pass over the rows serves all of them.
 
     Parameters
     ----------
     blocks : RowBlocks
-    problems : sequence of BlockProblem
+    problems : sequence of CodedProblem
     solve : callable
         Solver of the reduced problems.
     tol : float
@@ -144,7 +156,7 @@ def sift(
 
     Returns
     -------
-    list of (SVMSolution, Sets)
+    list of (SVMSolution, ZoneDual)
         The solutions (their ``dual`` is empty) and the sets from which `dual_of` makes it.
         ``converged`` is false for a problem whose zone grew too large.
     """
@@ -153,7 +165,7 @@ def sift(
     searches = [
         _Search(p, plane, delta) for p, (plane, delta) in zip(problems, starts, strict=True)
     ]
-    active, aim = searches, EXACT if tol <= STRICT else tol
+    active, aim = searches, TOLERANCES.exact if tol <= TOLERANCES.identified else tol
     for _ in range(ROUNDS):
         active = _round(blocks, active, solve, aim, largest)
         if not active:
@@ -163,10 +175,10 @@ def sift(
 
 
 def _round(
-    blocks: RowBlocks, searches: list[_Search], solve: Solve, aim: float, largest: float
+    blocks: RowBlocks, searches: list[_Search], solve: SolveZone, aim: float, largest: float
 ) -> list[_Search]:
     """Solve each problem on its zone; return those that need another round."""
-    parts = blocks.map(screen, _questions(searches))
+    parts = blocks.map(select_zone, _queries(searches))
     trials: list[tuple[_Search, SVMSolution, Array]] = []
     zones, anew = [], []
     for b, search in enumerate(searches):
@@ -200,7 +212,7 @@ def _round(
     return anew + (_move(blocks, failed) if failed else [])
 
 
-def _solve_zone(search: _Search, zone: Zone, solve: Solve, aim: float) -> SVMSolution:
+def _solve_zone(search: _Search, zone: Zone, solve: SolveZone, aim: float) -> SVMSolution:
     """Solve the reduced problem; its dual value bounds the full one."""
     problem = search.problem
     inside = zone.mass > 0
@@ -219,7 +231,9 @@ def _solve_zone(search: _Search, zone: Zone, solve: Solve, aim: float) -> SVMSol
     shares[inside] = solution.dual[n_zone:] / zone.mass[inside]
     if solution.dual_objective >= search.lower or search.sets is None:
         search.lower = max(search.lower, solution.dual_objective)
-        search.sets = Sets(search.plane, search.delta, zone.numbers, solution.dual[:n_zone], shares)
+        search.sets = ZoneDual(
+            search.plane, search.delta, zone.numbers, solution.dual[:n_zone], shares
+        )
     search.n_iter += solution.n_iter
     return solution
 
@@ -231,7 +245,7 @@ def _move(blocks: RowBlocks, failed: list[tuple[_Search, Array]]) -> list[_Searc
     """
     searches = [search for search, _ in failed]
     ends = np.stack([plane for _, plane in failed])
-    parts = blocks.map(along, _questions(searches), ends)
+    parts = blocks.map(losses_along, _queries(searches), ends)
     again = []
     for b, (search, end) in enumerate(failed):
         hinges = np.sum([part[b][0] for part in parts], axis=0)
@@ -263,7 +277,7 @@ def _centre_biases(blocks: RowBlocks, searches: list[_Search]) -> None:
         search.best = replace(best, intercept=best.intercept + float(shift))
 
 
-def _result(search: _Search, tol: float) -> tuple[SVMSolution, Sets | None]:
+def _result(search: _Search, tol: float) -> tuple[SVMSolution, ZoneDual | None]:
     if search.best is None:
         r = len(search.problem.scale)
         nothing = SVMSolution(np.zeros(r), 0.0, np.zeros(0), np.inf, 0.0, np.inf, 0, False)
@@ -274,20 +288,22 @@ def _result(search: _Search, tol: float) -> tuple[SVMSolution, Sets | None]:
     return found, search.sets
 
 
-def _questions(searches: list[_Search]) -> list[Question]:
-    return [Question(s.plane, s.delta, s.problem.signs, s.problem.costs, s.extra) for s in searches]
+def _queries(searches: list[_Search]) -> list[ZoneQuery]:
+    return [
+        ZoneQuery(s.plane, s.delta, s.problem.signs, s.problem.costs, s.extra) for s in searches
+    ]
 
 
-def _sides(problems: Sequence[BlockProblem]) -> tuple[Array, Array]:
+def _sides(problems: Sequence[CodedProblem]) -> tuple[Array, Array]:
     return np.stack([p.signs for p in problems]), np.stack([p.costs for p in problems])
 
 
-def dual_of(blocks: LocalBlocks, problem: BlockProblem, sets: Sets) -> Array:
+def dual_of(blocks: LocalBlocks, problem: CodedProblem, sets: ZoneDual) -> Array:
     """Return the multipliers of all rows."""
     parts = []
     for block in blocks.blocks:
         y = problem.signs[block.codes]
-        t = y * scores_of(block, sets.plane[None])[0] - 1.0  # to the last bit as `screen` has it
+        t = y * scores_of(block, sets.plane[None])[0] - 1.0  # as in `select_zone`
         c = block.weights * problem.costs[block.codes]
         parts.append(np.where(t < -sets.delta, c * np.where(y > 0, *sets.shares), 0.0))
     dual = np.concatenate(parts)
@@ -296,7 +312,7 @@ def dual_of(blocks: LocalBlocks, problem: BlockProblem, sets: Sets) -> Array:
 
 
 def _sample_solutions(
-    blocks: RowBlocks, problems: Sequence[BlockProblem], solve: Solve
+    blocks: RowBlocks, problems: Sequence[CodedProblem], solve: SolveZone
 ) -> list[tuple[Array, float]]:
     """Solve on a sample, in which every class keeps its total weight."""
     if blocks.n_rows <= SAMPLE_ROWS:
@@ -320,3 +336,226 @@ def _sample_solutions(
         few = float(np.quantile(off, FIRST_SHARE)) if len(off) else 0.0
         starts.append((plane, max(min(delta, few), LEAST_WIDTH)))
     return starts
+
+
+@dataclass(frozen=True)
+class ZoneQuery:
+    """What a pass needs to know of one problem."""
+
+    plane: Array
+    delta: float
+    signs: Array
+    costs: Array
+    extra: Array
+
+
+@dataclass(frozen=True)
+class Zone:
+    """The rows near the margin, and the rows inside it added up for each side."""
+
+    Z: Array
+    codes: Array
+    weights: Array
+    numbers: Array
+    mass: Array  # (2,) costs of the rows inside, labelled +1 and -1
+    sums: Array  # (2, r) their coordinates times their costs
+
+    @classmethod
+    def joined(cls, parts: Sequence[Zone]) -> Zone:
+        return cls(
+            Z=np.concatenate([part.Z for part in parts]),
+            codes=np.concatenate([part.codes for part in parts]),
+            weights=np.concatenate([part.weights for part in parts]),
+            numbers=np.concatenate([part.numbers for part in parts]),
+            mass=np.sum([part.mass for part in parts], axis=0),
+            sums=np.sum([part.sums for part in parts], axis=0),
+        )
+
+    def distance(self, problem: CodedProblem, plane: Array) -> float:
+        """Return the distance to the margin of the row that is nearest to it."""
+        t = problem.signs[self.codes] * (self.Z @ plane[:-1] + plane[-1]) - 1.0
+        return float(np.abs(t).min(initial=np.inf))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every row is far outside, so that nothing is left to solve."""
+        return not len(self.Z) and not self.mass.any()
+
+
+def scores_of(block: Block, planes: Array) -> Array:
+    """Return f for every problem, shape (n_problems, n)."""
+    scores = planes[:, :-1] @ block.Z.T
+    scores += planes[:, -1:]
+    return np.asarray(scores)
+
+
+def select_zone(block: Block, queries: Sequence[ZoneQuery]) -> list[Zone]:
+    """Part the rows of a block for each problem."""
+    scores = scores_of(block, np.stack([q.plane for q in queries]))
+    zones = []
+    for q, t in zip(queries, scores, strict=True):
+        y, c = q.signs[block.codes], block.weights * q.costs[block.codes]
+        t *= y
+        t -= 1.0
+        near = (np.abs(t) <= q.delta) & (c > 0)
+        near[_own(block, q.extra)] = True
+        deep = (t < -q.delta) & ~near
+        costs = np.zeros((2, len(t)))
+        costs[0] = c * (deep & (y > 0))
+        costs[1] = c * (deep & (y < 0))
+        index = np.flatnonzero(near)
+        zones.append(
+            Zone(
+                block.Z[index],
+                block.codes[index],
+                block.weights[index],
+                index + block.start,
+                costs.sum(axis=1),
+                costs @ block.Z,
+            )
+        )
+    return zones
+
+
+def hinge(block: Block, planes: Array, signs: Array, costs: Array) -> Array:
+    """Return the hinge loss of each plane on a block."""
+    losses = np.empty(len(planes))
+    for b, f in enumerate(scores_of(block, planes)):
+        f *= signs[b][block.codes]
+        np.subtract(1.0, f, out=f)
+        np.maximum(f, 0.0, out=f)
+        losses[b] = f @ (block.weights * costs[b][block.codes])
+    return losses
+
+
+def losses_along(
+    block: Block, queries: Sequence[ZoneQuery], ends: Array
+) -> list[tuple[Array, Array]]:
+    """Return the hinge loss on the way to other planes, and the rows that change sides."""
+    starts = scores_of(block, np.stack([q.plane for q in queries]))
+    moved = scores_of(block, ends)
+    found = []
+    for q, f, g in zip(queries, starts, moved, strict=True):
+        y, c = q.signs[block.codes], block.weights * q.costs[block.codes]
+        t, change = y * f - 1.0, y * (g - f)
+        losses = np.array([c @ np.maximum(-t - step * change, 0.0) for step in STEPS])
+        end = t + change
+        changed = ((t > q.delta) & (end < 0)) | ((t < -q.delta) & (end > 0))
+        found.append((losses, np.flatnonzero(changed & (c > 0)) + block.start))
+    return found
+
+
+def _own(block: Block, numbers: Array) -> Array:
+    """Return the positions in a block of the rows with the given numbers (sorted)."""
+    low, high = np.searchsorted(numbers, (block.start, block.start + len(block)))
+    return np.asarray(numbers[low:high] - block.start)
+
+
+def count(block: Block, n_classes: int) -> Array:
+    """Return the number of rows with a positive weight in each class."""
+    known = block.codes[(block.codes >= 0) & (block.weights > 0)]
+    return np.bincount(known, minlength=n_classes)
+
+
+def sample(block: Block, rates: Array) -> tuple[Array, Array, Array]:
+    """Return some rows of a block, chosen by their numbers, with weights for all."""
+    numbers = np.arange(block.start, block.start + len(block), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        place = (numbers * GOLDEN) / np.float64(2**64)
+    own = rates[block.codes]
+    index = np.flatnonzero((place < own) & (block.weights > 0))
+    return block.Z[index], block.codes[index], block.weights[index] / own[index]
+
+
+def bias_shifts(blocks: RowBlocks, planes: Array, signs: Array, costs: Array) -> Array:
+    """Return what moves each plane's bias to the middle of its flat interval; 0 without one."""
+    parts = np.stack(blocks.map(flat_interval, planes, signs, costs))
+    slope, total = parts[:, :, 0].sum(axis=0), parts[:, :, 1].sum(axis=0)
+    down, up = parts[:, :, 2].max(axis=0), parts[:, :, 3].min(axis=0)
+    flat = np.abs(slope) <= blocks.n_rows * EPS * total  # rounding of the summed costs
+    flat &= np.isfinite(down) & np.isfinite(up)
+    return np.where(flat, 0.5 * (np.where(flat, down, 0.0) + np.where(flat, up, 0.0)), 0.0)
+
+
+def flat_interval(block: Block, planes: Array, signs: Array, costs: Array) -> Array:
+    """Return slope, total cost, and the changes of the bias at which a row comes to its margin.
+
+    Shape (n_problems, 4); the changes are the nearest below and above 0.
+    """
+    found = np.empty((len(planes), 4))
+    for b, f in enumerate(planes[:, :-1] @ block.Z.T + planes[:, -1:]):
+        c = block.weights * costs[b][block.codes]
+        y = signs[b][block.codes]
+        taken = c > 0
+        f, c, y = f[taken], c[taken], y[taken]
+        changes = y - f  # y (f + change) = 1
+        inside = y * changes > 0
+        found[b] = (
+            -float((y * c)[inside].sum()),
+            float(c.sum()),
+            changes[changes <= 0].max(initial=-np.inf),
+            changes[changes >= 0].min(initial=np.inf),
+        )
+    return found
+
+
+def solve_nearest(
+    batch: SVMBatch, solve: Callable[[SVMBatch, float], SVMSolution], *, tol: float
+) -> SVMSolution | None:
+    """Solve a batch of one problem whose classes are apart, on a working set of rows.
+
+    The rows of both sides that are nearest to each other go first, roughly; rows that turn out to
+    be inside the margin join them until none is left.  The solution is certified on all rows.
+
+    Returns None if the classes are not apart, or too many rows matter.
+    """
+    problem = batch.problem(0)
+    y, n = problem.signs, len(problem.signs)
+    scores = _scores_if_apart(batch)
+    if scores is None:
+        return None
+    count = FIRST_ROWS * (len(problem.scale) + 1) // 2
+    working = np.sort(np.concatenate([_least(scores, y == side, count) for side in (1.0, -1.0)]))
+    n_iter, rough = 0, True
+    while len(working) <= LARGEST_SHARE * n:
+        found = solve(batch.restricted(0, working), SAMPLE_TOL if rough else tol)
+        n_iter += found.n_iter
+        excess = y * (problem.features @ (problem.scale * found.coef) + found.intercept) - 1.0
+        excess[working] = 0.0
+        inside = np.flatnonzero(excess < -INSIDE)
+        if len(inside):
+            worst = inside[np.argsort(excess[inside])[: len(working)]]
+            working = np.union1d(working, worst)
+        elif not rough:
+            dual = np.zeros(n)
+            dual[working] = found.dual
+            point = certify(problem, found.coef, dual)
+            return SVMSolution.of(point, n_iter=n_iter, tol=tol)
+        rough = False
+    return None
+
+
+def _scores_if_apart(batch: SVMBatch) -> Array | None:
+    """Return how far each row is on the right side of the plane between the means.
+
+    The mean rows are compared in units of each feature's variance, without what is deflated.
+    Unless hardly a row is on the wrong side, the classes are not apart and None is returned.
+    """
+    problem = batch.problem(0)
+    y, X, scale = problem.signs, problem.features, problem.scale
+    above = y > 0
+    sides = np.stack([above, ~above]).astype(np.float64)
+    means = (sides @ X) / sides.sum(axis=1, keepdims=True)
+    variances = batch.rows.variances
+    apart = (means[0] - means[1]) / np.where(variances > 0, variances, 1.0)
+    direction = scale * without(problem.deflated, apart / scale)
+    scores = y * (X @ direction - 0.5 * (means[0] + means[1]) @ direction)
+    return scores if np.count_nonzero(scores <= 0) <= APART * len(y) else None
+
+
+def _least(scores: Array, chosen: Array, count: int) -> Array:
+    """Return the rows of least score among those chosen."""
+    rows = np.flatnonzero(chosen)
+    if len(rows) > count:
+        rows = rows[np.argpartition(scores[rows], count)[:count]]
+    return rows
