@@ -18,7 +18,7 @@ from marginfold.geometry.embedding import (
     graph_embedding,
 )
 from marginfold.geometry.moments import score_signs
-from marginfold.graphs import SHORTHANDS, resolve_graph
+from marginfold.graphs import SHORTHANDS, resolve_graph, uses_labels
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
 from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.linalg.tall import Array, one_blas_thread
@@ -62,7 +62,7 @@ class Recipe:
         rules = [
             SHORTHANDS[g]() if isinstance(g, str) and g in SHORTHANDS else g for g in self.graphs
         ]
-        return any(bool(getattr(rule, "uses_labels", hasattr(rule, "build"))) for rule in rules)
+        return any(uses_labels(rule) for rule in rules)
 
 
 class GraphEmbedding(Projection):
