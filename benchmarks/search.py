@@ -1,11 +1,11 @@
 """SubspaceSearchCV against GridSearchCV over the pipeline of the same estimator.
 
 A long grid (30 graph weights x 10 numbers of components x 5 folds, n = 1000, d = 30) and a short
-one (6 x 8 x 5, n = 600, d = 20, 3 classes), nearest neighbor.  Single-thread CPU seconds.  Both sides
-fit with the same solver, every fit certified to a relative duality gap of 1e-8 (a fit that is not
-would end the run); the scores that both report are compared, and must be equal.  On the long grid
-GridSearchCV is measured on one weight at a time, in turn with ours, and multiplied by their number:
-each weight costs it the same number of fits.
+one (6 x 8 x 5, n = 600, d = 20, 3 classes), nearest neighbor.  Single-thread CPU seconds.  Both
+sides fit with the same solver, every fit certified to a relative duality gap of 1e-8 (a fit that is
+not would end the run); the scores that both report are compared, and must be equal.  On the long
+grid GridSearchCV is measured on one weight at a time, in turn with ours, and multiplied by their
+number: each weight costs it the same number of fits.
 """
 
 from __future__ import annotations
