@@ -217,7 +217,7 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
     def _decision_values(self, X: Any) -> Array:
-        values = np.asarray(self.feature_map_.project(X, self.directions_) + self.intercepts_)
+        values = np.asarray(self.feature_map_.images(X, self.directions_) + self.intercepts_)
         return values[:, 0] if values.shape[1] == 1 else values
 
 

@@ -195,7 +195,7 @@ class NearestPlane(OneVsRestClassifier):
         return self._distances(read_new_rows(self, X))
 
     def _distances(self, X: Any) -> Array:
-        return np.abs(self.feature_map_.project(X, self.normals_.T) + self.offsets_)
+        return np.abs(self.feature_map_.images(X, self.normals_.T) + self.offsets_)
 
     def _decision_values(self, X: Any) -> Array:
         """Return how much nearer the plane of a class is: the negative distances.

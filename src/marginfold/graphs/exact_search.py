@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
@@ -143,10 +144,11 @@ def _candidates(points: Any, X: Any, count: int) -> IntArray:
     # all distances at once lose digits to an offset that the columns share
     centre = None if sparse or tree else points.mean(axis=0)
     search = NearestNeighbors(n_neighbors=count, algorithm="kd_tree" if tree else "brute")
-    search.fit(points if centre is None else points - centre)
     n, m = X.shape[0], points.shape[0]
     found = np.empty((n, count), dtype=np.intp)
-    with one_thread("openmp") if n * m <= SMALL_SEARCH else nullcontext():
+    few = one_thread("openmp") if n * m <= SMALL_SEARCH else nullcontext()
+    with few, config_context(assume_finite=True):  # the rows of a graph are valid
+        search.fit(points if centre is None else points - centre)
         parts = list(chunks(n, m, CHUNK_ENTRIES if sparse else PAIRS_PER_STEP))
         for part in watched(parts, n, "neighbors"):
             rows = X[part] if centre is None else X[part] - centre
