@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginfold import (
+    GEPSVC,
     GESVC,
     KDA,
     LSVA,
@@ -44,7 +45,8 @@ ESTIMATORS = [
     LSVA(kernel="rbf", C=10, tasks="greedy", scaling="margin"),
     LSVA(graph="lle", tasks="splits", class_weight=None, on_exhausted="pca"),
     GESVC(kernel="rbf", graph="within", class_weight="balanced"),
-    MRGEPSVC(kernel="rbf", manifold="numerator", normalize=False, tikhonov="dual"),
+    GEPSVC(kernel="rbf", tikhonov="dual"),
+    MRGEPSVC(kernel="rbf", manifold="numerator", normalize=False),
     TwinSVC(kernel="rbf", loss="least_squares"),
     SVMPCA(reconstruct="linear"),
     SVMPCA(solver="dual", bias=False, reconstruct=LinearRegression()),
