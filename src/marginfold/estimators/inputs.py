@@ -1,4 +1,4 @@
-"""What every method does first: rows, labels, coordinates, and the metric of the margin."""
+"""From validated rows to the solver: feature map, metric of the margin, one-vs-rest rows."""
 
 from __future__ import annotations
 

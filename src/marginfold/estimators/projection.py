@@ -1,4 +1,4 @@
-"""What every transformer of the package owes its users once its directions are found."""
+"""Base of the transformers: projection on directions, reconstruction and loadings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel maps share: coordinates as sums of kernel values with some training rows."""
+"""Base of the kernel maps: coordinates as kernel expansions over some training rows."""
 
 from __future__ import annotations
 

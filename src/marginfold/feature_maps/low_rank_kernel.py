@@ -204,7 +204,8 @@ class LowRankKernel(KernelMap):
     ) -> tuple[Array, Array | None]:
         """Fit valid rows; return rows and orthonormal axes, whose product is the coordinates.
 
-        Who multiplies the rows by a matrix anyway saves a product; None stands for the identity.
+        A caller that multiplies the rows by a matrix anyway saves a product; None stands for the
+        identity.
         """
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         with atomic_fit(self):

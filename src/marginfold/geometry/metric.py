@@ -1,4 +1,4 @@
-"""The metric ``A = a I + lam Z'LZ`` of a method: one eigendecomposition for every a and lam."""
+"""Whitening by the metric ``A = a I + lam Z'LZ``: one eigendecomposition for all a and lam."""
 
 from __future__ import annotations
 

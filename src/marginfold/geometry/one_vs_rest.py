@@ -1,4 +1,4 @@
-"""Two-sided tasks made of several classes, and the order in which they are solved.
+"""One-vs-rest and other two-sided tasks of several classes, and the order of their solution.
 
 A task is the tuple of the class codes on its positive side.  A schedule proposes the next task of
 one problem and is told the gain that it brought.  Deflation can only lower the gain of a task: one

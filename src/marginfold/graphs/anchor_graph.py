@@ -1,4 +1,4 @@
-"""A graph through a few anchors: its cost grows with the rows, not with their pairs."""
+"""Anchor graph: rows joined through a few anchors, at a cost linear in the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinct rows, and the exact search for the nearest of them."""
+"""Exact nearest-neighbor search (k-d tree or brute force) among the distinct rows."""
 
 from __future__ import annotations
 

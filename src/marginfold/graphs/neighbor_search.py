@@ -1,4 +1,4 @@
-"""How neighbors are searched: exactly, with faiss (HNSW), or with a transformer of the user.
+"""Nearest-neighbor search: exact, approximate with faiss (HNSW), or by a transformer.
 
 Whatever finds the pairs, their distances are computed here, in double precision and from the
 differences.  A search that may miss neighbors is compared with the exact one on a sample.

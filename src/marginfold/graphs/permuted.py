@@ -1,4 +1,4 @@
-"""The control of a graph: the same edges between other rows."""
+"""The permutation control of a graph: the same edges between other rows."""
 
 from __future__ import annotations
 

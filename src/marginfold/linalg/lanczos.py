@@ -1,4 +1,4 @@
-"""The smallest pairs of one connected sparse matrix: Lanczos, on an inverse where one is cheap."""
+"""Shift-invert Lanczos: the smallest eigenpairs of one connected sparse matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest pairs of a sparse Laplacian, beyond the constant vector."""
+"""The smallest eigenpairs of a sparse Laplacian, beyond the constant vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door of every estimator: rows, labels and weights are validated here once, then trusted.
+"""Input validation of every estimator: rows, labels and weights, once; then they are trusted.
 
 What comes out of `read_rows` and `read_labelled` is finite and of one shape: graphs, feature maps
 and solvers that an estimator hands it to do not look again.
