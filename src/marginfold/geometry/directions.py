@@ -147,7 +147,7 @@ def _extract(
 
     @cache
     def means() -> Array:
-        """The class means, which few schedules ask for."""
+        """Return the class means, which few schedules ask for."""
         if isinstance(rows, BlockRows):
             return np.asarray(rows.class_means)
         return labelled.class_means(rows.features)

@@ -125,7 +125,7 @@ def chunks(n: int, entries: int, size: int | None = None) -> Iterator[slice]:
 
 
 def watched(parts: Sequence[slice], n: int, stage: str) -> Iterator[slice]:
-    """The slices of n items in turn; if there are several, each is reported before it begins."""
+    """Yield the slices of n items; if there are several, each is reported before it begins."""
     for part in parts:
         if len(parts) > 1:
             report(stage, part.start, n)
@@ -138,7 +138,7 @@ def entries_per_row(points: Any) -> int:
 
 
 def _candidates(points: Any, X: Any, count: int) -> IntArray:
-    """The nearest points of each row, itself among them if it is one and there is room."""
+    """Return the nearest points of each row, itself among them if it is one and there is room."""
     sparse = sp.issparse(points)
     tree = not sparse and points.shape[1] <= TREE_MAX_COLUMNS
     # all distances at once lose digits to an offset that the columns share

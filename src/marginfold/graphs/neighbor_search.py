@@ -178,7 +178,7 @@ def _transformer_pairs(search: Any, points: Any, count: int) -> tuple[IntArray, 
 
 
 def _nearest_of_pairs(points: Any, i: IntArray, j: IntArray, k: int) -> tuple[IntArray, FloatArray]:
-    """The k nearest of the points found for each; those with fewer are searched exactly."""
+    """Return the k nearest of the points found for each; those with fewer are searched exactly."""
     n = points.shape[0]
     other = i != j
     i, j = i[other], j[other]

@@ -65,7 +65,7 @@ class PrecomputedGraph(GraphRule):
         return EdgeLaplacian(len(weights), W, present)
 
     def _read(self, n_rows: int) -> sp.csr_array:
-        """The weights as a finite, exactly symmetric CSR matrix without a diagonal."""
+        """Return the weights as a finite, exactly symmetric CSR matrix without a diagonal."""
         W = self.adjacency
         W = sp.csr_array(W if sp.issparse(W) else np.asarray(W), dtype=np.float64, copy=True)
         if W.shape != (n_rows, n_rows):

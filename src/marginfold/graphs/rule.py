@@ -229,7 +229,7 @@ class ScaledGraph(GraphRule):
 
 
 def graph_name(graph: object) -> str:
-    """The graph as it would be written, without its parameters."""
+    """Return the graph as it would be written, without its parameters."""
     if isinstance(graph, SumGraph):
         return f"{graph_name(graph.first)} + {graph_name(graph.second)}"
     if isinstance(graph, ScaledGraph):
