@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
+from marginfold.svm.sifting_passes import BlockProblem
 from svm.random_problems import Judgement, Problem, judge
 
 from marginfold.linalg.blocks import LocalBlocks
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch, SVMSolution
-from marginfold.svm.sifting_passes import BlockProblem
 
 UNLABELLED = -1
 

@@ -8,6 +8,8 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from marginfold.svm.crossover import crossover
+from marginfold.svm.shared_face import solve_on_face
 from numpy.testing import assert_allclose, assert_array_equal
 from svm.random_problems import KINDS, random_batch, random_problem
 from svm.test_certificate import check_honest
@@ -16,9 +18,7 @@ from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch
 from marginfold.svm.active_set import face_of, solve_faces
 from marginfold.svm.certificate import Limits, certify, certify_all
-from marginfold.svm.crossover import crossover
 from marginfold.svm.problem import EPS, single, uncentre
-from marginfold.svm.shared_face import solve_on_face
 
 pytest.importorskip("numba")
 finish = import_module("marginfold.svm.compiled_finish")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from marginfold.svm.crossover import crossover
 from numpy.testing import assert_allclose
 
 from marginfold.svm import InteriorPoint
-from marginfold.svm.crossover import crossover
 from marginfold.svm.problem import single
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marginfold.svm.sifting_passes import Question, Zone, screen
 from numpy.testing import assert_allclose, assert_array_equal
 from svm.block_problems import Case, make_case, weighted, with_idle_rows
 
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch
 from marginfold.svm import screening as sifting
-from marginfold.svm.sifting_passes import Question, Zone, screen
 
 
 def zone_of(case: Case, plane, delta, extra):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from marginfold.svm.shared_face import solve_on_face
 from numpy.testing import assert_allclose
 
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch
 from marginfold.svm.problem import EXACT
-from marginfold.svm.shared_face import solve_on_face
 
 ALONE = InteriorPoint(tol=1e-12, compiled=False)
 

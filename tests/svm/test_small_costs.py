@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from marginfold.svm.small_costs import solve_small_costs
 from numpy.testing import assert_allclose
 from svm.random_problems import judge, random_problem
 
@@ -13,7 +14,6 @@ from marginfold import MMDA
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint, SVMBatch
 from marginfold.svm.problem import single
-from marginfold.svm.small_costs import solve_small_costs
 
 TOL = 1e-8
 

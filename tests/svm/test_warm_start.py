@@ -10,6 +10,7 @@ import pytest
 import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
+from marginfold.svm.crossover import from_face
 from numpy.testing import assert_allclose
 from svm.random_problems import Problem, judge, random_problem
 
@@ -17,7 +18,6 @@ from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch
 from marginfold.svm import screening as sifting
 from marginfold.svm import warm_start as chains
-from marginfold.svm.crossover import from_face
 
 TOL = 1e-8
 HONEST = 1e-9

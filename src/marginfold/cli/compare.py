@@ -15,7 +15,6 @@ import typer
 
 from marginfold.cli.errors import FAILED
 from marginfold.cli.options import (
-    JOBS,
     Categorical,
     Drop,
     DropMissingTarget,
@@ -25,9 +24,9 @@ from marginfold.cli.options import (
     Overwrite,
     Scheduler,
     check_scheduler,
+    compute,
 )
 from marginfold.cli.output import (
-    follow,
     kept_in,
     show_error,
     show_json,
@@ -130,12 +129,9 @@ def _run(
 ) -> tuple[Verdict, dict[str, int]]:
     """Compute what the records lack; return what they say, and how many tasks there were."""
     from marginfold.compare.comparison import conclude
-    from marginfold.protocols.run import run_tasks
 
-    n_jobs = 1 if scheduler else jobs or JOBS
     tasks = comparison.tasks(send_rows=scheduler is not None)
-    with follow("comparing") as progress:
-        summary = run_tasks(tasks, store, n_jobs=n_jobs, client=scheduler, progress=progress)
+    summary = compute(tasks, store, "comparing", jobs, scheduler)
     return conclude(comparison, store), asdict(summary)
 
 
@@ -208,16 +204,9 @@ def _show(verdict: Verdict) -> None:
             known = isfinite(r.behind.low) and isfinite(r.behind.high)
             interval = f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}" if known else "too few folds"
             behind = [f"{r.behind.mean:+.1f}", interval]
-        rows.append(
-            [
-                r.method,
-                f"{r.error:.1f}",
-                f"{r.spread:.1f}",
-                *behind,
-                "" if r.dimension is None else f"{r.dimension:g}",
-                f"{r.seconds:.2f}",
-            ]
-        )
+        dimension = "" if r.dimension is None else f"{r.dimension:g}"
+        errors = [f"{r.error:.1f}", f"{r.spread:.1f}"]
+        rows.append([r.method, *errors, *behind, dimension, f"{r.seconds:.2f}"])
     show_table(names, rows)
     typer.echo("")
     for sentence in verdict.sentences:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginfold.cli.errors import FAILED
-from marginfold.cli.options import JOBS, Jobs, Json, Scheduler, check_scheduler
+from marginfold.cli.options import Jobs, Json, Scheduler, check_scheduler, compute
 from marginfold.cli.output import (
-    follow,
     kept_in,
     show_error,
     show_json,
@@ -113,7 +112,6 @@ def _compute(
     from marginfold.papers import study
     from marginfold.protocols.cells import Evidence
     from marginfold.protocols.records import RecordStore
-    from marginfold.protocols.run import run_tasks
     from marginfold.protocols.studies import study_size
 
     size = study_size(size_name)
@@ -121,9 +119,8 @@ def _compute(
     tasks = [task for module in modules for task in module.study_tasks(size, table)]
     with RecordStore(folder) as store:
         check_writable(folder / REPORT, overwrite=True)
-        with kept_in(folder), follow("records") as progress:
-            n_jobs = 1 if scheduler else jobs or JOBS
-            summary = run_tasks(tasks, store, n_jobs=n_jobs, client=scheduler, progress=progress)
+        with kept_in(folder):
+            summary = compute(tasks, store, "records", jobs, scheduler)
         return Reproduced(
             {m.STUDY: m.tables(store, size) for m in modules},
             {m.STUDY: m.figures(store, size) for m in modules},

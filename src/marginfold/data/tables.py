@@ -43,7 +43,7 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 
 
 def read_table(path: str | os.PathLike[str], *, min_rows: int = MIN_ROWS) -> pd.DataFrame:
-    """Read a table with named columns.
+    r"""Read a table with named columns.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def read_table(path: str | os.PathLike[str], *, min_rows: int = MIN_ROWS) -> pd.
     >>> from marginfold.data import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "flowers.csv"
-    ...     _ = file.write_text("petal;kind" + "\\n1.5;a" * 12)
+    ...     _ = file.write_text("petal;kind" + "\n1.5;a" * 12)
     ...     read_table(file).shape
     (12, 2)
     """

@@ -33,7 +33,7 @@ def read_labelled(
     drop: Collection[str] = (),
     drop_missing: bool = False,
 ) -> tuple[pd.DataFrame, Array]:
-    """Read a table and part it into features and labels.
+    r"""Read a table and part it into features and labels.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def read_labelled(
     >>> from marginfold.data import read_labelled
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "t.csv"
-    ...     _ = path.write_text("id,size,kind\\n" + "1,2.5,a\\n2,0.5,b\\n" * 6)
+    ...     _ = path.write_text("id,size,kind\n" + "1,2.5,a\n2,0.5,b\n" * 6)
     ...     features, labels = read_labelled(path, "kind", drop=["id"])
     >>> list(features.columns), len(labels)
     (['size'], 12)

@@ -50,13 +50,13 @@ def _first_difference(entry: Entry, X: NDArray[Any], y: NDArray[Any]) -> tuple[s
 
 
 def canonical_text(X: NDArray[Any], y: NDArray[Any]) -> str:
-    """Return the canonical text of a data set.
+    r"""Return the canonical text of a data set.
 
     Examples
     --------
     >>> import numpy as np
     >>> canonical_text(np.array([[1.0, 0.50], [np.nan, -0.0]]), np.array(["a", "b"]))
-    'f1,f2,label\\n1,0.5,a\\n,0,b\\n'
+    'f1,f2,label\n1,0.5,a\n,0,b\n'
     """
     return "\n".join([header(X.shape[1]), *_lines(X, y), ""])
 

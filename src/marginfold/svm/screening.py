@@ -362,6 +362,7 @@ class Zone:
 
     @classmethod
     def joined(cls, parts: Sequence[Zone]) -> Zone:
+        """Return the rows of several parts as one zone."""
         return cls(
             Z=np.concatenate([part.Z for part in parts]),
             codes=np.concatenate([part.codes for part in parts]),
