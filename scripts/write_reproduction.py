@@ -12,9 +12,9 @@ from pathlib import Path
 
 from marginfold.papers import STUDIES, study
 from marginfold.protocols.records import RecordStore
-from marginfold.protocols.study_size import scale_named
+from marginfold.protocols.studies import study_size
 from marginfold.reports import markdown
-from marginfold.reports.shown_table import agreement
+from marginfold.reports.tables import agreement
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
 
@@ -33,15 +33,15 @@ neither bundled nor in the data folder is skipped with its reason.
 def main() -> None:
     """Write the page."""
     folder = sys.argv[1]
-    scale = scale_named(sys.argv[2] if len(sys.argv) > 2 else "standard")
+    size = study_size(sys.argv[2] if len(sys.argv) > 2 else "standard")
     parts = [HEAD]
     with RecordStore(folder, read_only=True) as store:
         for name, title in STUDIES.items():
-            tables = study(name).tables(store, scale)
+            tables = study(name).tables(store, size)
             if tables:
                 parts.append(f"## {title}\n\n{agreement(tables)}\n\n{markdown(tables)}")
         versions = store.versions()
-    parts.append(f"Computed with {'; '.join(versions)}, scale {scale.name!r}.")
+    parts.append(f"Computed with {'; '.join(versions)}, scale {size.name!r}.")
     PAGE.write_text("\n".join(part.strip() + "\n" for part in parts), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
 

@@ -28,12 +28,7 @@ PATIENCE = 60.0
 def local_cluster(n_workers: int = 2, threads_per_worker: int = 1) -> Iterator[Any]:
     """Give the client of a cluster of worker processes with free ports.
 
-    A module shares one by a fixture of its own::
-
-        @pytest.fixture(scope="module")
-        def client():
-            with local_cluster() as client:
-                yield client
+    The fixture `cluster` is one of two workers that all tests share.
     """
     pytest.importorskip("distributed", reason="clusters need the extra dask")
     import dask

@@ -18,7 +18,10 @@ from marginfold import (
     SVMPCA,
     WSVDA,
     GraphEmbedding,
+    LaplacianEigenmaps,
     LapSVC,
+    LocallyLinearEmbedding,
+    MarginMap,
     TwinSVC,
 )
 
@@ -27,12 +30,17 @@ MACHINES = [GESVC, LapSVC]
 PLANES = [GEPSVC, MRGEPSVC, TwinSVC]
 DISCRIMINANTS = [LDA, KDA]
 UNSUPERVISED = [SVMPCA, GraphEmbedding, LPP, NPE]
+DIRECT = [LaplacianEigenmaps, LocallyLinearEmbedding]
 
 EMBEDDINGS = [*DISCRIMINANTS, *UNSUPERVISED]
 TRANSFORMERS = [*SUBSPACES, *EMBEDDINGS]
 CLASSIFIERS = [*MACHINES, *PLANES]
 SUPERVISED = [*SUBSPACES, *CLASSIFIERS, *DISCRIMINANTS]
 ESTIMATORS = [*TRANSFORMERS, *CLASSIFIERS]
+"""All that have a kernel."""
+
+EVERY_ESTIMATOR = [*ESTIMATORS, *DIRECT, MarginMap]
+"""All that are public."""
 
 
 def every(values):

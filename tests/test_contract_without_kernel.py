@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from bad_data import BAD_LABELS, BAD_ROWS, N, X, Y, changed, refuse
-from estimator_families import cases, every, state
+from estimator_families import DIRECT, cases, every, state
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -40,7 +40,6 @@ pytestmark = pytest.mark.filterwarnings(
     "error::RuntimeWarning", "error::DeprecationWarning", "ignore:.*separate parts"
 )
 
-DIRECT = [LaplacianEigenmaps, LocallyLinearEmbedding]
 EVERY = [*DIRECT, MarginMap]
 IRIS_X, IRIS_Y = load_iris(return_X_y=True)
 IRIS_X = StandardScaler().fit_transform(IRIS_X)[::3]
@@ -97,7 +96,11 @@ def test_huge_entries(cls):
 
 
 BAD_PARAMETERS = {
-    "no components": (DIRECT, {"n_components": 0}, "n_components must be a whole.*>= 1; got 0"),
+    "no components": (
+        DIRECT,
+        {"n_components": 0},
+        "n_components must be a whole.*>= 1; got 0",
+    ),
     "float components": (DIRECT, {"n_components": 2.0}, "n_components must be.*got 2.0"),
     "true components": (DIRECT, {"n_components": True}, "n_components must be.*got True"),
     "None components": (DIRECT, {"n_components": None}, "n_components must be.*got None"),

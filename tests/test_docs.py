@@ -15,7 +15,7 @@ TEST_NAME = re.compile(r"`(test_\w+)`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/guide.md", "docs/architecture.md"])
 def test_code_runs_from_top_to_bottom_in_one_namespace(
     document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -41,6 +41,35 @@ def test_the_guide_has_a_place_for_every_public_name() -> None:
     assert sorted(set(marginfold.__all__) - {"__version__"} - words) == []
 
 
+def test_the_architecture_names_every_room_and_no_file_that_is_gone() -> None:
+    package, text = ROOT / "src" / "marginfold", read("docs/architecture.md")
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert sorted(room for room in rooms if f"\n  {room}/ " not in text) == []
+    tree, *_ = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    room, gone = "", []
+    for line in tree.splitlines():
+        room = line.split("/")[0].strip() if re.match(r"  \w+/", line) else room
+        where = package / room if line.startswith("    ") else package
+        gone += [name for name in re.findall(r"\w+\.py", line) if not (where / name).is_file()]
+    named = re.findall(r"`([\w/]+/(?:[\w.]+)?)`", text)
+    gone += [name for name in named if not any((base / name).exists() for base in (package, ROOT))]
+    assert gone == []
+
+
+def test_names_in_the_architecture_exist() -> None:
+    """``name (`file`)`` and ``| `name` in `file` |`` say where a name is defined."""
+    package, text = ROOT / "src" / "marginfold", read("docs/architecture.md")
+    pairs = re.findall(r"`[\w.]*?(\w+)`\s+\(`([\w/]+\.py)`\)", text)
+    pairs += re.findall(r"`(\w+)` in `([\w/]+\.py)`", text)
+    assert len(pairs) > 10
+    lost = [
+        (name, file)
+        for name, file in pairs
+        if not re.search(rf"\b(def|class) {name}\b", (package / file).read_text(encoding="utf-8"))
+    ]
+    assert lost == []
+
+
 def test_tests_that_the_errata_name_exist() -> None:
     named = set(TEST_NAME.findall(read("docs/errata.md")))
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
@@ -50,8 +79,8 @@ def test_tests_that_the_errata_name_exist() -> None:
 
 
 def test_errata_that_the_tables_name_exist() -> None:
-    papers = ROOT / "src" / "marginfold" / "protocols" / "papers"
-    sources = [path.read_text(encoding="utf-8") for path in papers.glob("*.py")]
+    papers = ROOT / "src" / "marginfold" / "papers"
+    sources = [path.read_text(encoding="utf-8") for path in papers.rglob("*.py")]
     named = {number for source in sources for number in re.findall(r'"(E\d+b?)"', source)}
     listed = set(re.findall(r"^\| (E\d+b?) ", read("docs/errata.md"), re.MULTILINE))
     assert named
@@ -60,7 +89,15 @@ def test_errata_that_the_tables_name_exist() -> None:
 
 @pytest.mark.parametrize(
     "document",
-    ["README.md", "docs/errata.md", "docs/guide.md", "docs/notation.md", "docs/reproduction.md"],
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/architecture.md",
+        "docs/errata.md",
+        "docs/guide.md",
+        "docs/notation.md",
+        "docs/reproduction.md",
+    ],
 )
 def test_links_between_documents_lead_somewhere(document: str) -> None:
     folder = (ROOT / document).parent

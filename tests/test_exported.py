@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from estimator_families import EVERY_ESTIMATOR
 from sklearn.base import BaseEstimator
 
 import marginfold
@@ -57,25 +58,7 @@ PUBLIC = [
     "watch",
 ]
 OBJECTS = [name for name in PUBLIC if name != "__version__"]
-ESTIMATORS = [
-    "GEPSVC",
-    "GESVC",
-    "GraphEmbedding",
-    "KDA",
-    "LDA",
-    "LPP",
-    "LSVA",
-    "LapSVC",
-    "LaplacianEigenmaps",
-    "LocallyLinearEmbedding",
-    "MMDA",
-    "MRGEPSVC",
-    "MarginMap",
-    "NPE",
-    "SVMPCA",
-    "TwinSVC",
-    "WSVDA",
-]
+ESTIMATORS = [cls.__name__ for cls in EVERY_ESTIMATOR]
 FITTABLE = [*ESTIMATORS, "ExactKernel", "Linear", "LowRankKernel", "SubspaceSearchCV"]
 NEEDED = {"SubspaceSearchCV": {"estimator": marginfold.LSVA(), "cv": 2}}
 """Parameters without which an estimator cannot be made, or fitted to the rows below."""

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::marginfold.errors.ExhaustedWarn
 
 ORTHONORMAL = 1e-10
 CLOSE = 1e-7
-EXAMPLES = settings(max_examples=8)
+EXAMPLES = settings(max_examples=4)
 
 RBF = ExactKernel("rbf")
 GRAPH_SUM = 0.5 * NeighborGraph(4) + WithinClassGraph()

@@ -39,7 +39,7 @@ CLOSE = 1e-7
 SEPARATE = 1e-3
 """Relative gap of eigenvalues below which their directions may turn into each other."""
 
-EXAMPLES = settings(max_examples=4)
+EXAMPLES = settings(max_examples=3)
 
 RBF = ExactKernel("rbf")
 PLANES = {

@@ -34,9 +34,9 @@ GAMMA = 0.3
 UNITS = pytest.mark.parametrize("normalize", [False, True], ids=["raw", "normalised"])
 SIGNS = pytest.mark.parametrize("manifold", ["denominator", "numerator"])
 TIKHONOV = pytest.mark.parametrize("tikhonov", ["rkhs", "dual"])
-KERNELS = pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+KERNELS = pytest.mark.parametrize("kernel", ["linear", "rbf"])
 LOSSES = pytest.mark.parametrize("loss", ["hinge", "least_squares"])
-PROBLEMS = ["cross", "cancer", "wine", "uneven"]
+PROBLEMS = ["cross", "wine", "uneven"]
 EVERY_PROBLEM = pytest.mark.parametrize("name", PROBLEMS)
 
 

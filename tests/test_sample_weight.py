@@ -105,7 +105,7 @@ def assert_same(model, expected, new):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(seed=seeds, shape=shapes)
 def test_weights_are_copies(name, seed, shape):
     X, y, w, new = weighted_rows(seed, shape)
@@ -119,7 +119,7 @@ def test_weights_are_copies(name, seed, shape):
 
 
 @pytest.mark.parametrize("name", SEMI_SUPERVISED)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(seed=seeds, shape=shapes)
 def test_weights_of_unlabelled_rows_are_copies(name, seed, shape):
     X, y, w, new = weighted_rows(seed, shape)
@@ -182,7 +182,7 @@ def test_linear_coordinates(seed, shape):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "cosine", "laplacian", "linear"])
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seed=seeds, shape=shapes)
 @pytest.mark.filterwarnings("ignore:The kernel 'sigmoid' is not positive")
 def test_kernel_coordinates(kernel, seed, shape):
@@ -211,7 +211,7 @@ NOT_HOMOGENEOUS = ("LSVA knn raw", "LSVA sum")
 """An edge has the product of two weights, a scatter one of them: a sum or raw lam shows that."""
 
 
-@pytest.mark.parametrize("factor", [1e-3, 0.5, 7.0])
+@pytest.mark.parametrize("factor", [1e-3, 7.0])
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in NOT_HOMOGENEOUS])
 def test_a_common_factor_of_all_weights_is_a_factor_of_the_cost(name, factor):
     # ... and of S_W in WSVDA, so that nothing changes there

@@ -127,7 +127,7 @@ def assert_same_eigenvalues(model, expected):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(seed=seeds, shape=shapes)
 def test_weights_are_copies(name, seed, shape):
     X, y, w, new = weighted_rows(seed, shape)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,42 @@ class Command:
 @pytest.fixture
 def command(tmp_path):
     return Command(tmp_path)
+
+
+class Terminal:
+    """A terminal to write to; a thread reads what it is sent, so that no writer has to wait."""
+
+    def __init__(self):
+        pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
+        self._parent, self.fd = pty.openpty()
+        self._seen = bytearray()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        with contextlib.suppress(OSError):  # all writers are gone
+            while part := os.read(self._parent, 65536):
+                self._seen.extend(part)
+
+    @contextlib.contextmanager
+    def as_standard_error(self):
+        """Make it the standard error of this process."""
+        with (
+            open(self.fd, "w", encoding="utf-8", closefd=False) as file,
+            contextlib.redirect_stderr(file),
+        ):
+            yield
+
+    def shown(self):
+        """Close the terminal and return all that it was sent."""
+        os.close(self.fd)
+        self._reader.join(60)
+        os.close(self._parent)
+        return self._seen.decode()
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return Terminal()

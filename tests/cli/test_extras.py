@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cli.bad_tables import HEADER, ROWS
 
 pytest.importorskip("pandas", reason="the command line needs the extra cli")
 
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
 PROGRAM = """
-import sys
-missing, arguments = sys.argv[1].split(","), sys.argv[2:]
-sys.modules.update(dict.fromkeys(missing))  # None: the import fails as if not installed
+import json, os, sys
 def refuse(*_, **__):
     raise AssertionError("computing began before the packages were asked for")
 import marginfold.protocols.run
 import marginfold.data
 marginfold.protocols.run.run_tasks = marginfold.data.TableModel.fit = refuse
 from marginfold.cli import main
-sys.exit(main(arguments))
+calls = json.loads(sys.argv[1])
+loaded = [name for _, missing, _ in calls for name in missing if name in sys.modules]
+assert not loaded, f"{loaded} came with marginfold itself"
+codes = []
+for folder, missing, arguments in calls:  # each in a process of its own, all with one start
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        for number, name in ((1, ".out"), (2, ".err")):
+            os.dup2(os.open(folder + name, os.O_CREAT | os.O_WRONLY), number)
+        sys.modules.update(dict.fromkeys(missing))  # None: as if not installed
+        code = main(arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(json.dumps(codes))
 """
 
 TABLE = ("t.csv", "--target", "kind")
@@ -35,47 +54,58 @@ WITHOUT = {
     "predict": ("pandas", ("predict", "m.skops", "t.csv")),
     "reproduce": ("matplotlib", ("reproduce", "lsva", "--table", "figure 1", "--quick")),
     "any command": ("typer", ("datasets",)),
+    "two packages": ("jinja2,matplotlib", ("compare", *TABLE, "--report", "r.html")),
+    "compare on a cluster": ("distributed", ("compare", *TABLE, "--scheduler", "tcp://no:1")),
 }
 
 
-def run_without(missing, arguments, folder):
-    (folder / "t.csv").write_bytes(HEADER + ROWS)
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, missing, *arguments],
-        cwd=folder,
+def run_without(calls, folder):
+    """Make calls without packages; return exit codes, outputs, errors and what is in the folders.
+
+    Each call is a file's name and content to begin with, the packages and the arguments.
+    """
+    folders = [folder / str(number) for number in range(len(calls))]
+    for path, (name, content, _, _) in zip(folders, calls, strict=True):
+        path.mkdir()
+        (path / name).write_bytes(content)
+    told = [
+        (str(path), missing.split(","), arguments)
+        for path, (_, _, missing, arguments) in zip(folders, calls, strict=True)
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(told)],
         capture_output=True,
         text=True,
         timeout=100,
     )
+    assert done.returncode == 0, done.stderr
+    return [
+        (code, *(Path(f"{path}{end}").read_text() for end in (".out", ".err")), os.listdir(path))
+        for code, path in zip(json.loads(done.stdout), folders, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    calls = [("t.csv", HEADER + ROWS, *WITHOUT[case]) for case in WITHOUT]
+    return dict(zip(WITHOUT, run_without(calls, tmp_path_factory.mktemp("without")), strict=True))
 
 
 @pytest.mark.parametrize("case", WITHOUT)
-def test_a_missing_package_is_said_before_anything_is_computed(case, tmp_path):
-    missing, arguments = WITHOUT[case]
-    result = run_without(missing, arguments, tmp_path)
-    expected = f'error: {missing} is not installed: pip install "marginfold[cli]"\n'
-    assert (result.returncode, result.stdout, result.stderr) == (2, "", expected)
-    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
-
-
-def test_all_that_is_missing_is_said_at_once(tmp_path):
-    arguments = ("compare", *TABLE, "--report", "r.html")
-    result = run_without("jinja2,matplotlib", arguments, tmp_path)
-    assert result.returncode == 2
-    assert result.stderr == (
-        'error: jinja2 and matplotlib are not installed: pip install "marginfold[cli]"\n'
-    )
+def test_a_missing_package_is_said_before_anything_is_computed(case, results):
+    names = WITHOUT[case][0].split(",")
+    extra = {"distributed": "dask"}.get(names[0], "cli")
+    verb = "is" if len(names) == 1 else "are"
+    line = f'error: {" and ".join(names)} {verb} not installed: pip install "marginfold[{extra}]"\n'
+    assert results[case] == (2, "", line, ["t.csv"])
 
 
 def test_parquet_has_an_extra_of_its_own(tmp_path):
-    result = run_without("pyarrow", ("fit", "t.parquet", "-t", "kind"), tmp_path)
-    assert "there is no file t.parquet" in result.stderr
-    (tmp_path / "t.parquet").write_bytes(b"PAR1")
-    result = run_without("pyarrow", ("fit", "t.parquet", "-t", "kind"), tmp_path)
-    assert (result.returncode, result.stderr) == (
-        2,
-        'error: pyarrow is not installed: pip install "marginfold[parquet]"\n',
-    )
+    fit = ("pyarrow", ("fit", "t.parquet", "-t", "kind"))
+    absent, present = run_without([("t.csv", b"", *fit), ("t.parquet", b"PAR1", *fit)], tmp_path)
+    assert "there is no file t.parquet" in absent[2]
+    line = 'error: pyarrow is not installed: pip install "marginfold[parquet]"\n'
+    assert (present[0], present[2]) == (2, line)
 
 
 @pytest.mark.parametrize(

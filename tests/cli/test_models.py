@@ -16,7 +16,7 @@ import marginfold
 from marginfold import GESVC
 from marginfold.cli import main
 from marginfold.cli.errors import explain
-from marginfold.cli.fitting import METHODS, build_method
+from marginfold.cli.fit import METHODS, build_method
 from marginfold.data import read_table
 from marginfold.data.models import load_model, save_model
 from marginfold.errors import InvalidInputError
@@ -343,7 +343,7 @@ def test_without_typer_the_line_that_installs_it_is_shown(capsys, monkeypatch):
 def test_an_interrupt_is_said_and_leaves_nothing(command):
     program = (
         "import os, signal, sys; from marginfold.cli import main;"
-        "import marginfold.data.labelled as t;"
+        "import marginfold.data.target as t;"
         "t.read_table = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT);"
         "sys.exit(main(['fit', 't.csv', '-t', 'k', '--save', 'm.skops']))"
     )

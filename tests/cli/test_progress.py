@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 
 from marginfold.cli import main
 
-pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
 pytest.importorskip("pandas", reason="tables need the extra tables")
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -31,46 +29,27 @@ def table(tmp_path):
     return path
 
 
-@contextlib.contextmanager
-def terminal():
-    """Give a terminal to write to, and a function that reads what it shows."""
-    parent, child = pty.openpty()
-    try:
-        yield child, lambda: os.read(parent, 1_000_000).decode()
-    finally:
-        os.close(parent)
-        os.close(child)
-
-
-def test_components_are_counted_on_a_terminal(table):
+def test_components_are_counted_on_a_terminal(table, terminal):
     """The real command, with a terminal as standard error."""
     path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     arguments = ("fit", str(table), "-t", "kind", "-m", "mmda", "-d", "2")
-    with terminal() as (child, shown):
-        done = subprocess.run(
-            [sys.executable, "-m", "marginfold.cli", *arguments],
-            env={**os.environ, "PYTHONPATH": path, "NO_COLOR": "1", "TERM": "xterm"},
-            stdout=subprocess.PIPE,
-            stderr=child,
-            timeout=100,
-        )
-        seen = shown()
+    done = subprocess.run(
+        [sys.executable, "-m", "marginfold.cli", *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=terminal.fd,
+        timeout=100,
+    )
+    seen = terminal.shown()
     assert done.returncode == 0, seen
     assert re.search(r"components .* 2/2", seen)
     assert b"\x1b" not in done.stdout
 
 
-def test_fits_of_the_folds_are_counted_on_a_terminal(table, monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    with terminal() as (child, shown):
-        with (
-            open(child, "w", encoding="utf-8", closefd=False) as screen,
-            monkeypatch.context() as m,
-        ):
-            m.setattr(sys, "stderr", screen)
-            assert main(["fit", str(table), "-t", "kind", "-m", "gesvc"]) == 0
-        seen = shown()
+def test_fits_of_the_folds_are_counted_on_a_terminal(table, terminal):
+    with terminal.as_standard_error():
+        assert main(["fit", str(table), "-t", "kind", "-m", "gesvc"]) == 0
+    seen = terminal.shown()
     assert re.search(r"fits .* 5/6", seen)
     assert "classes" in seen
 

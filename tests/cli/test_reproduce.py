@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+from pathlib import Path
 
 import pytest
 
 from marginfold.cli import main
-from marginfold.papers import lsva
+from marginfold.papers import lsva, paper_data
 from marginfold.protocols.records import RecordStore, Result
-from marginfold.protocols.study_size import SCALES
+from marginfold.protocols.studies import STUDY_SIZES
 
 pytest.importorskip("matplotlib", reason="reports need the extra cli")
 pytest.importorskip("jinja2", reason="reports need the extra cli")
@@ -18,36 +21,47 @@ ABSENT = "australian"
 """A set that does not come with the package."""
 
 
+PLANNED = lsva.study_tasks(STUDY_SIZES["quick"], "I")
+
+LEFT = sum(task.dataset == ABSENT for task in PLANNED)
+"""Tasks of the set that is absent."""
+
+
 @pytest.fixture
 def nothing_here(tmp_path_factory, monkeypatch):
     """No folder of data but an empty one."""
     monkeypatch.delenv("MARGINFOLD_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    paper_data._load.cache_clear()
 
 
-def begin(folder):
-    """Leave a run of Table I that was stopped before the absent set, after one of a figure."""
-    planned = lsva.plan(SCALES["quick"], "I")
-    other = lsva.plan(SCALES["quick"], "figure 2")[0]
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """A run of Table I that was stopped before the absent set, after one of a figure."""
+    folder = tmp_path_factory.mktemp("begun")
+    other = lsva.study_tasks(STUDY_SIZES["quick"], "figure 2")[0]
     with RecordStore(folder) as store:
-        for task in planned:
+        for task in PLANNED:
             if task.dataset != ABSENT:
                 store.write(task, [Result("error", 0.2, {}, 1)], seconds=0.0)
         lost = Result("none", None, reason="why the figure failed")
         store.write(other, [lost], seconds=0.0, status="failed")
-    return planned
+    return folder
 
 
-def test_a_stopped_run_goes_on_and_absent_data_is_a_skipped_cell(
-    command, nothing_here, monkeypatch, capsys
-):
-    planned = begin(command.folder / "papers")
-    left = sum(task.dataset == ABSENT for task in planned)
+@pytest.fixture
+def stopped(begun, tmp_path, monkeypatch):
+    """A copy of it in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(begun, "papers"))
+
+
+def test_a_stopped_run_goes_on_and_absent_data_is_a_skipped_cell(stopped, nothing_here, capsys):
     arguments = ("reproduce", "lsva", "--table", "I", "--quick", "--run", "papers", "-j", "1")
-    result = command(*arguments, "--json")
-    assert result.returncode == 0
-    said = json.loads(result.stdout)
-    expected = {"found": len(planned) - left, "done": 0, "skipped": left, "failed": 0}
+    assert main([*arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    said = json.loads(out)
+    expected = {"found": len(PLANNED) - LEFT, "done": 0, "skipped": LEFT, "failed": 0}
     assert said["tasks"] == expected
     assert [table["number"] for table in said["tables"]] == ["I", "differences"]
     table = said["tables"][0]
@@ -60,14 +74,13 @@ def test_a_stopped_run_goes_on_and_absent_data_is_a_skipped_cell(
     printed = [c for c in table["cells"] if c["counted"] and c["printed"] is not None]
     empty = sum(c["value"] is None for c in printed)
     assert sum(table["counts"].values()) == len(printed) - empty
-    assert result.stderr.count("\n") == 1  # of this plan only
-    assert result.stderr.startswith(f"note: {ABSENT}: The data set")
-    assert result.stderr.endswith(f"({left} tasks)\n")
-    page = (command.folder / "papers" / "report.html").read_text(encoding="utf-8")
+    assert err.count("\n") == 1  # of this plan only
+    assert err.startswith(f"note: {ABSENT}: The data set")
+    assert err.endswith(f"({LEFT} tasks)\n")
+    page = (stopped / "report.html").read_text(encoding="utf-8")
     assert f"The data set &#39;{ABSENT}&#39; is not in" in page
-    assert sorted(path.name for path in command.folder.iterdir()) == ["papers"]
+    assert os.listdir() == ["papers"]
 
-    monkeypatch.chdir(command.folder)
     assert main([*arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["paper", "table", "printed", "agree", "near", "differ", "empty"]
@@ -78,25 +91,23 @@ def test_a_stopped_run_goes_on_and_absent_data_is_a_skipped_cell(
     assert "report:  papers/report.html" in lines
 
 
-def test_failed_tasks_are_an_exit_code_with_a_report(tmp_path, monkeypatch, capsys):
+def test_failed_tasks_are_an_exit_code_with_a_report(stopped, monkeypatch, capsys):
     """Memory runs out whenever the set that is left is read; the next run tries again."""
-    planned = begin(tmp_path)
-    left = sum(task.dataset == ABSENT for task in planned)
 
     def exhausted(name):
         raise MemoryError(f"no room\nfor {name}")
 
     monkeypatch.setattr("marginfold.papers.paper_data._load", exhausted)
-    arguments = ["reproduce", "lsva", "--table", "I", "--quick", "--run", str(tmp_path), "-j", "1"]
+    arguments = ["reproduce", "lsva", "--table", "I", "--quick", "--run", "papers", "-j", "1"]
     for _ in range(2):
         assert main([*arguments, "--json"]) == 1
         said = capsys.readouterr()
         tasks = json.loads(said.out)["tasks"]
-        assert tasks == {"found": len(planned) - left, "done": 0, "skipped": 0, "failed": left}
+        assert tasks == {"found": len(PLANNED) - LEFT, "done": 0, "skipped": 0, "failed": LEFT}
         reason, last = said.err.splitlines()
-        assert reason == f"note: MemoryError: no room for {ABSENT} ({left} tasks)"
-        assert last == f"error: tasks that failed: {left}; the next run tries them again."
-    assert ABSENT in (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert reason == f"note: MemoryError: no room for {ABSENT} ({LEFT} tasks)"
+        assert last == f"error: tasks that failed: {LEFT}; the next run tries them again."
+    assert ABSENT in (stopped / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_figure_is_computed_once(tmp_path, monkeypatch, capsys):

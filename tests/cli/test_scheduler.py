@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cli.test_extras import run_without
-from clusters import local_cluster
 
 from marginfold.cli import main
 from marginfold.executors import cluster
@@ -24,10 +20,9 @@ REPRODUCE = ("reproduce", "lsva", "--table", "figure 1", "--quick", "--json")
 NOWHERE = "tcp://127.0.0.1:1"
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with local_cluster() as client:
-        yield client.scheduler.address
+@pytest.fixture
+def address(cluster: Any) -> str:
+    return cluster.scheduler.address
 
 
 def said(capsys: pytest.CaptureFixture, *arguments: str) -> dict[str, Any]:
@@ -71,10 +66,3 @@ def test_what_cannot_be_used_is_one_line(command, options, message, tmp_path, mo
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"error: {message}")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
-def test_without_dask_the_line_to_install_it_is_given(tmp_path):
-    result = run_without("distributed", (*COMPARE, "--scheduler", NOWHERE), tmp_path)
-    expected = 'error: distributed is not installed: pip install "marginfold[dask]"\n'
-    assert (result.returncode, result.stdout, result.stderr) == (2, "", expected)

@@ -12,8 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from marginfold import LDA
-from marginfold.compare.comparison import conclude
-from marginfold.compare.data import Source
+from marginfold.compare.comparison import conclude, pictures
 from marginfold.compare.methods import (
     LARGEST_CLASS,
     METHODS,
@@ -22,8 +21,7 @@ from marginfold.compare.methods import (
     Size,
     suitable,
 )
-from marginfold.compare.pictures import pictures
-from marginfold.compare.runs import HEADS, Comparison, draw
+from marginfold.compare.runs import HEADS, Comparison, Source, draw
 from marginfold.data import load
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.protocols.records import RecordStore, Result

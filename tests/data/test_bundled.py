@@ -18,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from marginfold.data import catalogue, load
-from marginfold.data.canonical import canonical_text, unordered_fingerprint
-from marginfold.data.table_files import read_table
+from marginfold.data.loading import read_arrays
+from marginfold.data.verification import canonical_text, unordered_fingerprint
 
 NAMES = [name for name, entry in catalogue().items() if entry.where == "bundled"]
 PAPER_SETS = set(
@@ -136,7 +136,7 @@ def test_copies_from_elsewhere_have_the_same_rows(name):
     path = Path(os.environ.get("MARGINFOLD_DATA") or "no folder") / f"{name}.csv"
     if not path.is_file():
         pytest.skip(f"no {path.name} in the folder that MARGINFOLD_DATA names")
-    X, y = read_table(path)
+    X, y = read_arrays(path)
     data = load(name)
     if name == "soy3":
         assert unordered_fingerprint(X, y) == unordered_fingerprint(data.X, data.y)

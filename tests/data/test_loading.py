@@ -13,11 +13,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from marginfold.data import catalogue, load, status, summary
-from marginfold.data.canonical import canonical_text, fingerprint, unordered_fingerprint
-from marginfold.data.catalogue import lookup
-from marginfold.data.location import folder
-from marginfold.data.table_files import labels, parse_table, read_table
-from marginfold.data.verification import verify
+from marginfold.data.catalogue import folder, lookup
+from marginfold.data.loading import as_labels, parse_arrays, read_arrays
+from marginfold.data.verification import canonical_text, fingerprint, unordered_fingerprint, verify
 from marginfold.errors import InvalidInputError, InvalidParameterError
 
 USERS_SETS = [name for name, entry in catalogue().items() if entry.where == "data_home"]
@@ -26,7 +24,7 @@ IRIS = canonical_text(load("iris").X, load("iris").y)
 
 def read_and_verify(path):
     """What `load` does with a file of the user, for a set whose true content is at hand."""
-    X, y = read_table(path)
+    X, y = read_arrays(path)
     verify(catalogue()["iris"], X, y, str(path))
     return X, y
 
@@ -126,8 +124,8 @@ def entry_of(X, y):
 
 
 def test_the_canonical_text_does_not_depend_on_how_numbers_are_written():
-    X, y = parse_table(b"f1,f2,label\n1.0,0.50,a\n,-0.0,b\n", "somewhere.csv")
-    Z, z = parse_table(b"f1,f2,label\n1,5e-1,a\n,0,b\r\n", "elsewhere.csv")
+    X, y = parse_arrays(b"f1,f2,label\n1.0,0.50,a\n,-0.0,b\n", "somewhere.csv")
+    Z, z = parse_arrays(b"f1,f2,label\n1,5e-1,a\n,0,b\r\n", "elsewhere.csv")
     assert canonical_text(X, y) == canonical_text(Z, z) == "f1,f2,label\n1,0.5,a\n,0,b\n"
     assert fingerprint(X, y) != fingerprint(X[::-1], y[::-1])
     assert unordered_fingerprint(X, y) == unordered_fingerprint(X[::-1], y[::-1])
@@ -137,8 +135,8 @@ def test_the_canonical_text_does_not_depend_on_how_numbers_are_written():
     ("texts", "kind"), [(["1", "-1"], "i"), (["1", "a"], "U"), (["01", "1"], "U"), (["1.0"], "U")]
 )
 def test_labels_are_numbers_only_if_all_are(texts, kind):
-    assert labels(texts).dtype.kind == kind
-    assert [str(label) for label in labels(texts)] == texts
+    assert as_labels(texts).dtype.kind == kind
+    assert [str(label) for label in as_labels(texts)] == texts
 
 
 def test_an_archive_with_objects_is_not_opened(tmp_path):

@@ -63,7 +63,7 @@ def fitted(parameters):
 
 
 def test_no_public_part_is_left_out_below():
-    assert public_classes(graphs, "build") - {graphs.GraphRule} == GRAPHS.keys()
+    assert public_classes(graphs, "build") - {graphs.GraphLike, graphs.GraphRule} == GRAPHS.keys()
     assert public_classes(feature_maps, "transform") == MAPS.keys()
     assert public_classes(svm, "solve") - {svm.SVMSolver} == SOLVERS.keys()
     assert all(isinstance(part, kind) for kind, part in (GRAPHS | SOLVERS).items())

@@ -31,8 +31,7 @@ from marginfold import (
     SubspaceSearchCV,
     WithinClassGraph,
 )
-from marginfold.data.allowed_types import ALLOWED
-from marginfold.data.models import HEADER, SCHEMA, load_model, save_model
+from marginfold.data.models import ALLOWED, HEADER, SCHEMA, load_model, save_model
 from marginfold.errors import InvalidInputError, MarginfoldWarning
 
 skops_io = pytest.importorskip("skops.io", reason="model files need skops")

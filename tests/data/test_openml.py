@@ -13,8 +13,7 @@ from numpy.testing import assert_array_equal
 
 from marginfold.data import catalogue, load
 from marginfold.data.catalogue import Entry
-from marginfold.data.openml import download
-from marginfold.data.table_files import read_table
+from marginfold.data.loading import fetch_file, read_arrays
 from marginfold.errors import InvalidInputError
 
 TAE = load("tae")
@@ -41,8 +40,8 @@ def answer(data_id):
 
 @pytest.mark.parametrize("file", ["tae.csv", "tae.csv.gz"])
 def test_what_is_verified_is_written_and_reads_back(tmp_path, file):
-    path = download(entry(file=file), tmp_path / "new" / "folder", fetch=answer)
-    X, y = read_table(path)
+    path = fetch_file(entry(file=file), tmp_path / "new" / "folder", fetch=answer)
+    X, y = read_arrays(path)
     assert_array_equal(X, TAE.X)
     assert_array_equal(y, TAE.y)
     assert os.listdir(path.parent) == [file]
@@ -55,8 +54,8 @@ def test_other_names_of_the_labels_are_translated(tmp_path):
         return frame(), [f"grade {label}" for label in TAE.y]
 
     names = {f"grade {label}": str(label) for label in (1, 2, 3)}
-    path = download(entry(openml_labels=names), tmp_path, fetch=renamed)
-    assert_array_equal(read_table(path)[1], TAE.y)
+    path = fetch_file(entry(openml_labels=names), tmp_path, fetch=renamed)
+    assert_array_equal(read_arrays(path)[1], TAE.y)
 
 
 def test_missing_values_stay_missing(tmp_path):
@@ -66,10 +65,10 @@ def test_missing_values_stay_missing(tmp_path):
         words = pd.DataFrame(votes.X).map(lambda v: None if np.isnan(v) else str(int(v)))
         return words.astype("category"), votes.y
 
-    path = download(
+    path = fetch_file(
         replace(catalogue()["votes"], file="votes.csv", openml_id=56), tmp_path, fetch=fetch
     )
-    assert_array_equal(read_table(path)[0], votes.X)
+    assert_array_equal(read_arrays(path)[0], votes.X)
 
 
 def changed_value(data_id):
@@ -98,14 +97,14 @@ def no_network(data_id):
 @pytest.mark.parametrize("fetch", [changed_value, one_row_less, other_labels, words, no_network])
 def test_anything_else_is_refused_and_nothing_is_written(tmp_path, fetch):
     with pytest.raises(InvalidInputError, match="OpenML's data set 48"):
-        download(entry(), tmp_path, fetch=fetch)
+        fetch_file(entry(), tmp_path, fetch=fetch)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_file_that_exists_is_not_replaced(tmp_path):
     (tmp_path / "tae.csv").write_text("mine")
     with pytest.raises(InvalidInputError, match=r"tae\.csv exists and is left as it is"):
-        download(entry(), tmp_path, fetch=answer)
+        fetch_file(entry(), tmp_path, fetch=answer)
     assert (tmp_path / "tae.csv").read_text() == "mine"
     assert os.listdir(tmp_path) == ["tae.csv"]
 
@@ -113,9 +112,9 @@ def test_a_file_that_exists_is_not_replaced(tmp_path):
 def test_a_folder_that_cannot_be_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInputError, match=r"file.tae\.csv cannot be written"):
-        download(entry(), tmp_path / "file", fetch=answer)
+        fetch_file(entry(), tmp_path / "file", fetch=answer)
 
 
 def test_without_a_number_there_is_nothing_to_fetch(tmp_path):
     with pytest.raises(InvalidInputError, match="OpenML has no data set 'tae'"):
-        download(entry(openml_id=None), tmp_path, fetch=answer)
+        fetch_file(entry(openml_id=None), tmp_path, fetch=answer)

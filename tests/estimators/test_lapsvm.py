@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from estimator_families import MACHINES, SUBSPACES, every
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -15,18 +16,14 @@ from sklearn.datasets import load_wine, make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
-from marginfold import GESVC, LSVA, MMDA, WSVDA, ExactKernel, LapSVC, NeighborGraph
+from marginfold import GESVC, ExactKernel, LapSVC, NeighborGraph
 
-ESTIMATORS = [MMDA, LSVA, WSVDA, GESVC, LapSVC]
+ESTIMATORS = [*SUBSPACES, *MACHINES]
 X, Y = load_wine(return_X_y=True)
 X = scale(X)
 N = len(Y)
 KNOWN = np.random.default_rng(0).random(N) < 0.4
 TEXT = np.array(["a", "b", "c"])[Y]
-
-
-def every(values):
-    return pytest.mark.parametrize("cls", values, ids=lambda cls: cls.__name__)
 
 
 def marked(labels, marker, dtype=None):

@@ -77,12 +77,7 @@ each_classifier = pytest.mark.parametrize(
 )
 
 
-@parametrize_with_checks(
-    [
-        MarginMap(sharpness=4.0),
-        MarginMap(GaussianNB(), cv=2),
-    ]
-)
+@parametrize_with_checks([MarginMap(sharpness=4.0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -179,7 +174,7 @@ def test_the_scale_of_the_margins_does_not_matter(factor):
     assert_allclose(other.transform(NEW), plain.transform(NEW), atol=1e-8)
 
 
-@pytest.mark.parametrize("n_classes", [4, 5, 6, 7])
+@pytest.mark.parametrize("n_classes", [4, 6])
 @pytest.mark.parametrize("sharpness", ["auto", 3.0])
 def test_confused_classes_are_neighbors(n_classes, sharpness):
     rows, labels = overlapping(n_classes, 30 * n_classes, seed=n_classes)
@@ -325,8 +320,8 @@ def test_small_classes_are_held_out_as_far_as_they_go():
 def test_weights_are_copies_and_zero_is_absent(sharpness):
     weights = np.random.default_rng(0).integers(0, 3, len(X))
     copies = np.repeat(np.arange(len(X)), weights)
-    turns = np.arange(len(X)) // 6 % 4
-    folds = [(np.flatnonzero(turns != k), np.flatnonzero(turns == k)) for k in range(4)]
+    turns = np.arange(len(X)) // 6 % 2
+    folds = [(np.flatnonzero(turns != k), np.flatnonzero(turns == k)) for k in range(2)]
     copied_folds = [tuple(np.flatnonzero(np.isin(copies, side)) for side in fold) for fold in folds]
     for classifier in (GaussianNB(), GESVC(C=0.1, class_weight="balanced")):
         weighted = MarginMap(classifier, sharpness=sharpness, cv=folds)
@@ -346,19 +341,19 @@ def test_unlabelled_rows_take_part_in_every_fit():
         assert_array_equal(fitted.classes_, np.arange(6))
         assert_allclose(fitted.confusion_.sum(axis=1), 1.0)
     plain = GESVC(graph_weight=0.0, unlabeled=-1, class_weight="balanced")
-    with_them = MarginMap(plain, cv=3).fit(X, labels)
-    without = MarginMap(plain, cv=3).fit(X[known], labels[known])
+    with_them = MarginMap(plain, cv=2).fit(X, labels)
+    without = MarginMap(plain, cv=2).fit(X[known], labels[known])
     assert with_them.sharpness_ == without.sharpness_
     assert_allclose(with_them.transform(NEW), without.transform(NEW), atol=1e-6)
     words = np.array([None if label < 0 else f"c{label}" for label in labels], dtype=object)
-    named = MarginMap(clone(plain).set_params(unlabeled=np.nan), cv=3).fit(X, words)
+    named = MarginMap(clone(plain).set_params(unlabeled=np.nan), cv=2).fit(X, words)
     assert_allclose(named.transform(NEW), with_them.transform(NEW), atol=1e-6)
 
 
 def test_a_precomputed_kernel_gives_the_same_map():
     gamma = 0.3
-    direct = MarginMap(SVC(gamma=gamma, tol=1e-9)).fit(X, Y)
-    kernel = MarginMap(SVC(kernel="precomputed", tol=1e-9))
+    direct = MarginMap(SVC(gamma=gamma, tol=1e-9), cv=2).fit(X, Y)
+    kernel = MarginMap(SVC(kernel="precomputed", tol=1e-9), cv=2)
     K, K_new = rbf_kernel(X, X, gamma), rbf_kernel(NEW, X, gamma)
     for stored in (K, pd.DataFrame(K), K.tolist()):
         kernel.fit(stored, Y)
@@ -370,7 +365,7 @@ def test_whatever_the_classifier_takes():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["kind"] = np.where(np.arange(len(X)) % 2, "odd", "even")
     prepare = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
-    mixed = MarginMap(make_pipeline(prepare, LinearDiscriminantAnalysis()))
+    mixed = MarginMap(make_pipeline(prepare, LinearDiscriminantAnalysis()), cv=2)
     mixed.set_output(transform="pandas")
     out = mixed.fit_transform(frame, pd.Series(Y))
     assert list(out.columns) == ["marginmap0", "marginmap1"]
@@ -378,14 +373,16 @@ def test_whatever_the_classifier_takes():
     assert_array_equal(out.index, frame.index)
     texts = ["red apple", "green apple", "blue sky", "grey sky", "old car", "fast car"] * 5
     labels = np.repeat(["fruit", "air", "road"], 2).tolist() * 5
-    words = MarginMap(make_pipeline(CountVectorizer(), LogisticRegression())).fit(texts, labels)
+    words = MarginMap(make_pipeline(CountVectorizer(), LogisticRegression()), cv=2).fit(
+        texts, labels
+    )
     fruit = words.anchors_[words.classes_.tolist().index("fruit")]
     assert np.linalg.norm(words.transform(["an apple"])[0] - fruit) < 0.9
     machine = GESVC(class_weight="balanced")
-    stored = MarginMap(machine, cv=3).fit(sp.coo_matrix(X), Y)
+    stored = MarginMap(machine, cv=2).fit(sp.coo_matrix(X), Y)
     assert_allclose(
         stored.transform(sp.csc_matrix(NEW)),
-        MarginMap(machine, cv=3).fit(X, Y).transform(NEW),
+        MarginMap(machine, cv=2).fit(X, Y).transform(NEW),
         atol=1e-6,
     )
 

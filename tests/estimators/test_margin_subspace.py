@@ -6,16 +6,16 @@ from functools import cache
 
 import numpy as np
 import pytest
+from estimator_families import SUBSPACES
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import scale
 
-from marginfold import LSVA, MMDA, WSVDA, ExactKernel, InteriorPoint, Linear
+from marginfold import MMDA, ExactKernel, InteriorPoint, Linear
 from marginfold.errors import ExhaustedWarning, InvalidInputError, UncertifiedWarning
 
-ESTIMATORS = [MMDA, LSVA, WSVDA]
 X, Y = load_wine(return_X_y=True)
 X = scale(X)
 NAMES = np.array(["red", "rosé", "white"])
@@ -34,7 +34,7 @@ CONFIGURATIONS = {
 }
 
 
-@pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
+@pytest.fixture(params=SUBSPACES, ids=lambda cls: cls.__name__)
 def cls(request):
     return request.param
 

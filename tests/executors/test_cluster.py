@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -34,17 +35,11 @@ distributed = pytest.importorskip("distributed", reason="clusters need the extra
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Any]:
-    with local_cluster() as client:
-        yield client
-
-
 @pytest.fixture
-def client(running: Any) -> Any:
+def client(cluster: Any) -> Any:
     """Give the cluster with all its workers, none of which has died for the task at hand."""
-    complete(running)
-    return running
+    complete(cluster)
+    return cluster
 
 
 def squares(n: int) -> dict[int, int]:
@@ -171,9 +166,8 @@ def start(module: str, *arguments: str) -> subprocess.Popen:
 
 def test_an_interrupt_takes_the_calls_back(client):
     calls = run_calls(partial(f.square, pause=0.05), range(1000), client=client)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), closing(calls):
         take(calls, {}, lambda: signal.raise_signal(signal.SIGINT))
-    del calls
     assert wait_for(lambda: not client.futures)
     assert dict(run_calls(f.square, range(3), client=client)) == squares(3)
 
@@ -236,9 +230,10 @@ def test_another_version_on_the_workers_is_refused(client, monkeypatch):
 
 
 def test_a_cluster_without_workers_is_told_of_and_waited_for(monkeypatch):
-    monkeypatch.setattr(on_cluster, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(on_cluster, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(on_cluster, "IDLE_SECONDS", 0.2)
     with local_cluster(n_workers=0) as client:
         calls = run_calls(f.square, range(3), client=client)
-        client.cluster.loop.call_later(2.0, client.cluster.scale, 1)
+        client.cluster.loop.call_later(0.6, client.cluster.scale, 1)
         with pytest.warns(MarginfoldWarning, match="has had no worker for"):
             assert dict(calls) == squares(3)

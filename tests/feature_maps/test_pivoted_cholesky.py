@@ -10,8 +10,12 @@ from numpy.testing import assert_allclose
 from scipy.stats import chi2
 
 from marginfold.errors import CancelledError, InvalidInputError
-from marginfold.feature_maps.factor_rows import LocalFactor
-from marginfold.feature_maps.kernel_columns import GivenColumns, RowColumns, kernel_diagonal
+from marginfold.feature_maps.factor_rows import (
+    GivenColumns,
+    LocalFactor,
+    RowColumns,
+    kernel_diagonal,
+)
 from marginfold.feature_maps.kernel_values import KERNELS, KernelFunction
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
 from marginfold.runtime.progress import watch

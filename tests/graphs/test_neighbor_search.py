@@ -159,10 +159,10 @@ def test_faiss_finds_the_neighbors(faiss, d):
 @pytest.mark.filterwarnings("ignore::marginfold.errors.MarginfoldWarning")
 def test_faiss_looks_further_where_there_is_no_structure(faiss, monkeypatch):
     rows = rng.standard_normal((3000, 60))
-    monkeypatch.setattr("marginfold.graphs.faiss_search.LINKS", 5)
-    monkeypatch.setattr("marginfold.graphs.faiss_search.BUILD_DEPTH", 10)
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.LINKS", 5)
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.BUILD_DEPTH", 10)
     chosen = find_neighbors(rows, 10, "faiss").recall
-    monkeypatch.setattr("marginfold.graphs.faiss_search.SEARCH_DEPTHS", (30,))
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.SEARCH_DEPTHS", (30,))
     shallow = find_neighbors(rows, 10, "faiss").recall
     assert chosen > shallow + 0.1
 
@@ -236,7 +236,7 @@ def test_steps_are_reported_and_can_be_cancelled(search, monkeypatch):
     expected = NeighborGraph(search=search).build(X)
     if search == "exact":
         monkeypatch.setattr("marginfold.graphs.exact_search.PAIRS_PER_STEP", 50 * 180)
-    monkeypatch.setattr("marginfold.graphs.faiss_search.ROWS_PER_STEP", 50)
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.ROWS_PER_STEP", 50)
     events = []
     with watch(events.append):
         built = NeighborGraph(search=search).build(X)

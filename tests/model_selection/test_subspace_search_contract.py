@@ -7,7 +7,6 @@ import pickle
 
 import numpy as np
 import pytest
-from clusters import local_cluster
 from dying_classifier import DiesOnce
 from numpy.testing import assert_array_equal
 from sklearn.base import clone, is_classifier
@@ -285,10 +284,9 @@ def test_a_process_that_dies_loses_nothing(tmp_path):
         assert_array_equal(search.cv_results_[key], expected.cv_results_[key])
 
 
-def test_folds_on_a_cluster_score_alike():
-    with local_cluster(n_workers=1) as client:
-        search = searched(client=client, return_train_score=True).fit(X, Y)
-        assert clone(search).client is client
+def test_folds_on_a_cluster_score_alike(cluster):
+    search = searched(client=cluster, return_train_score=True).fit(X, Y)
+    assert clone(search).client is cluster
     expected = searched(return_train_score=True).fit(X, Y)
     for key in ("split0_test_score", "split1_test_score", "mean_train_score"):
         assert_array_equal(search.cv_results_[key], expected.cv_results_[key])

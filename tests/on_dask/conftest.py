@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from clusters import complete, local_cluster
+from clusters import complete
 
 ROWS = 900
-
-
-@pytest.fixture(scope="session")
-def cluster():
-    with local_cluster() as client:
-        yield client
 
 
 @pytest.fixture

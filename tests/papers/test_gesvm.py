@@ -1,4 +1,4 @@
-"""Paper 002: its protocol against plain scikit-learn and explicit kernels, on small runs."""
+"""Paper 002: its protocol against plain scikit-learn and explicit kernels, on small gesvm."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ from marginfold.errors import InvalidParameterError
 from marginfold.estimators.gesvm import GESVC
 from marginfold.feature_maps import ExactKernel
 from marginfold.papers import gesvm
-from marginfold.papers.gesvm import runs
-from marginfold.papers.paper_data import rows_and_labels
+from marginfold.papers.paper_data import rows_and_labels, split_scaled
 from marginfold.protocols.cells import NOT_COMPUTED
-from marginfold.protocols.feature_scaling import split_scaled
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import compute, run_tasks
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold, folds
 from marginfold.protocols.statistics import paired_interval
-from marginfold.protocols.study_size import SCALES, Scale
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.studies import STUDY_SIZES, StudySize, Task
 
 pytestmark = pytest.mark.filterwarnings("ignore::marginfold.errors.ExhaustedWarning")
 
-SMALL = Scale("quick", 1, 2, 2, 1, controls=False)
+SMALL = StudySize("quick", 1, 2, 2, 1, controls=False)
 WEIGHTS = [0.1, 1.0, 10.0]
 
 
@@ -44,50 +41,50 @@ def first_fold(dataset):
 def store(tmp_path_factory):
     """Two methods on one set, one kernel each."""
     with RecordStore(tmp_path_factory.mktemp("run")) as store:
-        tasks = of(runs.plan(SMALL), dataset="hepatitis")
+        tasks = of(gesvm.study_tasks(SMALL), dataset="hepatitis")
         wanted = [t for t in tasks if t.method in ("SVM", "SVM, C = 50", "Q_W", "Q_E")]
         assert run_tasks(wanted, store).failed == 0
         yield store
 
 
-@pytest.mark.parametrize("scale", SCALES.values(), ids=str)
-def test_the_plan(scale):
-    n_methods = 8 if scale.controls else 6
-    assert len(runs.plan(scale, "4")) == 10 * n_methods * scale.n_seeds * 5
-    tasks = runs.plan(scale)
+@pytest.mark.parametrize("size", STUDY_SIZES.values(), ids=str)
+def test_the_plan(size):
+    n_methods = 8 if size.controls else 6
+    assert len(gesvm.study_tasks(size, "4")) == 10 * n_methods * size.n_seeds * 5
+    tasks = gesvm.study_tasks(size)
     assert len({t.key for t in tasks}) == len(tasks)
-    sets = {t.dataset for t in runs.plan(scale, "5")}
-    assert len(sets) == (5 if scale.name == "quick" else 10)
-    assert ("german" in sets) == (scale.name != "quick")
+    sets = {t.dataset for t in gesvm.study_tasks(size, "5")}
+    assert len(sets) == (5 if size.name == "quick" else 10)
+    assert ("german" in sets) == (size.name != "quick")
     at_half = of(tasks, method="SVM, C = 50")
     assert {t.protocol for t in at_half} == {"rbf"}
-    assert len(at_half) == len(sets) * scale.n_seeds * 5
+    assert len(at_half) == len(sets) * size.n_seeds * 5
 
 
 def test_every_printed_cell_has_a_place():
-    for number in runs.KERNELS:
-        expected = {(d, m) for d in runs.DATASETS for m in (runs.PLAIN, *runs.GRAPHS)}
+    for number in gesvm.KERNELS:
+        expected = {(d, m) for d in gesvm.DATASETS for m in (gesvm.PLAIN, *gesvm.GRAPHS)}
         assert set(printed(gesvm.STUDY, number)) == expected
 
 
 def test_an_unknown_table_is_refused():
     with pytest.raises(InvalidParameterError, match="'3'"):
-        runs.plan(SMALL, "3")
+        gesvm.study_tasks(SMALL, "3")
 
 
 @pytest.mark.parametrize("dataset", ["heart", "transfusion"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("name", runs.GRAPHS)
+@pytest.mark.parametrize("name", gesvm.GRAPHS)
 def test_the_path_is_gesvc_at_each_weight(dataset, kernel, name):
     """transfusion's linear SVM is the larger class whatever the graph."""
     split = first_fold(dataset)
     if kernel == "rbf" and dataset == "transfusion":
         split = tuple(part[:150] for part in split)
     rows, y, new, y_new = split
-    graph = runs.GRAPHS[name]
-    models = [runs.graph_svm(kernel, graph, weight).fit(rows, y) for weight in WEIGHTS]
+    graph = gesvm.GRAPHS[name]
+    models = [gesvm.graph_svm(kernel, graph, weight).fit(rows, y) for weight in WEIGHTS]
     expected = [float(np.mean(model.predict(new) != y_new)) for model in models]
-    assert runs.path_errors(kernel, graph, WEIGHTS, *split) == expected
+    assert gesvm.path_errors(kernel, graph, WEIGHTS, Fold(*split)) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,8 +93,8 @@ def test_the_path_is_gesvc_at_each_weight(dataset, kernel, name):
 )
 def test_the_plain_svm_is_that_of_scikit_learn(method, kernel, C):
     rows, y, new, y_new = first_fold("liver")
-    task = Task("gesvm", "liver", method, kernel, 0, 0, {"folds": 5}, work=runs.evaluate)
-    (result,) = runs.evaluate(task)
+    task = Task("gesvm", "liver", method, kernel, 0, 0, {"folds": 5}, work=gesvm.evaluate)
+    (result,) = gesvm.evaluate(task)
     svc = SVC(C=C, kernel=kernel, gamma=1.0, tol=1e-6).fit(rows, y)
     assert result.value == np.mean(svc.predict(new) != y_new)
 
@@ -106,9 +103,9 @@ def test_without_a_weight_a_graph_is_the_reference():
     """What the differences are taken against: the same SVM, at the same cost."""
     rows, y, new, _ = first_fold("liver")
     for kernel in ("linear", "rbf"):
-        cost = runs.PLAIN_COSTS[runs.reference(kernel)]
-        plain = runs.plain_svm(kernel, cost).fit(rows, y).decision_function(new)
-        none = runs.graph_svm(kernel, "within", 0.0).fit(rows, y).decision_function(new)
+        cost = gesvm.PLAIN_COSTS[gesvm.reference(kernel)]
+        plain = gesvm.plain_svm(kernel, cost).fit(rows, y).decision_function(new)
+        none = gesvm.graph_svm(kernel, "within", 0.0).fit(rows, y).decision_function(new)
         np.testing.assert_allclose(none, plain, atol=1e-9)
 
 
@@ -125,44 +122,45 @@ def test_the_printed_kernel_at_c_is_the_consistent_one_at_half_of_it():
     literal = svc.decision_function(K_new @ inverse / 2)
     # the library centres the kernel, which changes nothing but |w|^2 along a constant
     model = GESVC(
-        C=runs.Q1_COST,
+        C=gesvm.Q1_COST,
         kernel=ExactKernel("rbf", gamma=1.0, center=False),
         graph="within",
         graph_weight=weight,
         normalize_graph=False,
     ).fit(rows, y)
     assert np.abs(model.decision_function(new) - literal).max() < 1e-4
-    paper = runs.graph_svm("rbf", "within", weight).fit(rows, y)
+    paper = gesvm.graph_svm("rbf", "within", weight).fit(rows, y)
     assert np.mean(paper.predict(new) != svc.predict(K_new @ inverse / 2)) <= 1 / 54
 
 
 def test_the_weight_is_chosen_by_inner_folds_alone():
-    rows, y, _, _ = first_fold("hepatitis")
+    fold = Fold(*first_fold("hepatitis"))
+    rows, y = fold.X, fold.y
     options = {"folds": 5, "weights": WEIGHTS, "inner_folds": 3}
-    task = Task("gesvm", "hepatitis", "Q_E", "linear", 0, 0, options, work=runs.evaluate)
+    task = Task("gesvm", "hepatitis", "Q_E", "linear", 0, 0, options, work=gesvm.evaluate)
     errors = np.zeros(3)
     for train, test in folds(y, 3, 0):
         for k, weight in enumerate(WEIGHTS):
-            model = runs.graph_svm("linear", runs.GRAPHS["Q_E"], weight)
+            model = gesvm.graph_svm("linear", gesvm.GRAPHS["Q_E"], weight)
             errors[k] += np.mean(model.fit(rows[train], y[train]).predict(rows[test]) != y[test])
-    chosen = runs.chosen_weight(rows, y, runs.GRAPHS["Q_E"], task)
+    chosen = gesvm.chosen_weight(fold, gesvm.GRAPHS["Q_E"], task)
     assert errors[WEIGHTS.index(chosen)] == pytest.approx(errors.min())
-    (result,) = runs.evaluate(task)
+    (result,) = gesvm.evaluate(task)
     assert result.params == {"graph_weight": chosen}
 
 
 def test_permuted_graphs_differ_between_folds_and_are_repeatable():
     def graph(fold):
         options = {"folds": 5, "weights": WEIGHTS, "inner_folds": 3}
-        return runs.graph_of(
-            Task("gesvm", "heart", "Q_E permuted", "linear", 1, fold, options, work=runs.evaluate)
+        return gesvm.graph_of(
+            Task("gesvm", "heart", "Q_E permuted", "linear", 1, fold, options, work=gesvm.evaluate)
         )
 
     rows = first_fold("heart")[0]
     same, other = graph(0).build(rows).scatter(rows), graph(1).build(rows).scatter(rows)
     np.testing.assert_array_equal(same, graph(0).build(rows).scatter(rows))
     assert np.abs(same - other).max() > 1e-3
-    own = runs.GRAPHS["Q_E"].build(rows).scatter(rows)
+    own = gesvm.GRAPHS["Q_E"].build(rows).scatter(rows)
     assert np.trace(same) > 1.1 * np.trace(own)
 
 
@@ -233,8 +231,8 @@ def test_remarks_quote_the_paper_and_the_catalogue(store):
 
 def test_remarks_tell_own_graphs_from_permuted_ones(tmp_path):
     """Q_E gains on every fold, its permutation on none."""
-    scale = Scale("standard", 2, 2, 2, 1, controls=True)
-    tasks = of(runs.plan(scale, "4"), dataset="heart")
+    size = StudySize("standard", 2, 2, 2, 1, controls=True)
+    tasks = of(gesvm.study_tasks(size, "4"), dataset="heart")
     errors = {"SVM": 0.3, "Q_E": 0.2, "Q_E permuted": 0.3}
     with RecordStore(tmp_path) as store:
         for task in tasks:
@@ -242,7 +240,7 @@ def test_remarks_tell_own_graphs_from_permuted_ones(tmp_path):
                 noise = 0.001 * (task.fold - 2) * (task.method != "SVM")
                 result = Result("error", errors[task.method] + noise)
                 store.write(task, [result], seconds=0.0)
-        remarks = {t.number: t.remark for t in gesvm.tables(store, scale)}
+        remarks = {t.number: t.remark for t in gesvm.tables(store, size)}
     expected = "1 of 1 cells, one with its nodes permuted in 0 of 1."
     assert remarks["4, differences"].endswith(expected)
 
@@ -254,13 +252,13 @@ def test_nothing_computed_gives_no_table(tmp_path):
 
 
 def test_a_seed_with_a_failed_fold_is_left_out_of_the_differences(tmp_path):
-    tasks = of(runs.plan(SCALES["quick"], "4"), dataset="heart")
+    tasks = of(gesvm.study_tasks(STUDY_SIZES["quick"], "4"), dataset="heart")
     with RecordStore(tmp_path) as store:
         for task in of(tasks, method="SVM") + of(tasks, method="Q_L"):
             store.write(task, [Result("error", 0.2 + 0.01 * task.fold)], seconds=0.0)
         lost = of(tasks, method="Q_L", seed=1, fold=3)[0]
         store.write(lost, [Result("none", None, reason="why")], seconds=0.0, status="failed")
-        tables = {t.number: t for t in gesvm.tables(store, SCALES["quick"])}
+        tables = {t.number: t for t in gesvm.tables(store, STUDY_SIZES["quick"])}
     assert tables["4, differences"].cell("heart", "Q_L - SVM").n_seeds == 1
     assert tables["4"].cell("heart", "Q_L").note == "why"
 
@@ -270,7 +268,7 @@ def test_a_data_set_that_is_absent_is_skipped_with_the_loaders_reason(tmp_path, 
 
     monkeypatch.setenv("MARGINFOLD_DATA", str(tmp_path))
     data._load.cache_clear()
-    task = of(runs.plan(SMALL, "4"), dataset="australian")[0]
+    task = of(gesvm.study_tasks(SMALL, "4"), dataset="australian")[0]
     outcome = compute(task)
     data._load.cache_clear()
     assert outcome.status == "skipped"

@@ -15,13 +15,13 @@ from marginfold.data import load
 from marginfold.errors import InvalidParameterError
 from marginfold.graphs import NeighborGraph
 from marginfold.papers import lsva
-from marginfold.papers.lsva.runs import BINARY, FIGURES, MULTICLASS, TABLES
+from marginfold.papers.lsva import BINARY, FIGURES, MULTICLASS, TABLES
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.study_size import SCALES
+from marginfold.protocols.studies import STUDY_SIZES
 
-SMALL = dataclasses.replace(SCALES["quick"], n_seeds=1)
+SMALL = dataclasses.replace(STUDY_SIZES["quick"], n_seeds=1)
 """One partition with the grids of the quick scale."""
 
 
@@ -60,7 +60,7 @@ def literal_llsva(X, y, weights):
 
 @pytest.mark.filterwarnings("ignore::marginfold.errors.ExhaustedWarning")
 def test_a_cell_of_table_one_is_that_of_plain_loops(store):
-    tasks = chosen(lsva.plan(SMALL, "I"), dataset="heart", method="LLSVA", protocol="paper")
+    tasks = chosen(lsva.study_tasks(SMALL, "I"), dataset="heart", method="LLSVA", protocol="paper")
     assert len(tasks) == 5
     run_tasks(tasks, store)
     (table,) = lsva.tables(store, SMALL)
@@ -74,16 +74,16 @@ def test_a_cell_of_table_one_is_that_of_plain_loops(store):
 
 
 def test_the_plan_holds_every_cell_once_and_a_table_holds_its_share():
-    for scale in SCALES.values():
-        tasks = lsva.plan(scale)
+    for size in STUDY_SIZES.values():
+        tasks = lsva.study_tasks(size)
         assert len({task.key for task in tasks}) == len(tasks)
-        parts = [lsva.plan(scale, name) for name in (*TABLES, *FIGURES)]
+        parts = [lsva.study_tasks(size, name) for name in (*TABLES, *FIGURES)]
         assert {t.key for t in tasks} == {t.key for part in parts for t in part}
-    quick = lsva.plan(SCALES["quick"], "I")
+    quick = lsva.study_tasks(STUDY_SIZES["quick"], "I")
     assert {t.dataset for t in quick} == set(BINARY)
-    assert len(quick) == len(BINARY) * len(TABLES["I"][1]) * 5 * SCALES["quick"].n_seeds
+    assert len(quick) == len(BINARY) * len(TABLES["I"][1]) * 5 * STUDY_SIZES["quick"].n_seeds
     assert {t.protocol for t in quick} == {"paper"}
-    controls = lsva.plan(SCALES["standard"], "III")
+    controls = lsva.study_tasks(STUDY_SIZES["standard"], "III")
     assert {t.dataset for t in controls} == set(MULTICLASS)
     assert "LLSVA permuted graph" in {t.method for t in controls}
     assert {t.protocol for t in controls} == {"paper", "nested"}
@@ -92,7 +92,7 @@ def test_the_plan_holds_every_cell_once_and_a_table_holds_its_share():
 def test_identities_of_tasks_stay_as_they_are():
     """Records of earlier runs are found again: a change here orphans them."""
     (task,) = chosen(
-        lsva.plan(SCALES["full"], "I"),
+        lsva.study_tasks(STUDY_SIZES["full"], "I"),
         dataset="heart",
         method="LLSVA",
         protocol="nested",
@@ -106,7 +106,7 @@ def test_identities_of_tasks_stay_as_they_are():
 @pytest.mark.parametrize("table", ["V", "i", "figure 3", "1"])
 def test_a_table_that_the_paper_does_not_have_is_refused(table):
     with pytest.raises(InvalidParameterError, match="choose from 'I', 'II'"):
-        lsva.plan(SCALES["quick"], table)
+        lsva.study_tasks(STUDY_SIZES["quick"], table)
 
 
 def test_every_printed_number_has_a_place():
@@ -116,10 +116,10 @@ def test_every_printed_number_has_a_place():
         assert printed("lsva", number).keys() <= places
 
 
-def fill(store, scale, error, skipped=()):
+def fill(store, size, error, skipped=()):
     """Write one error for each planned fold of Tables I and III."""
     for number in ("I", "III"):
-        for task in lsva.plan(scale, number):
+        for task in lsva.study_tasks(size, number):
             if task.dataset in skipped:
                 results, status = (
                     [Result("none", None, reason=f"{task.dataset}: absent")],
@@ -131,15 +131,15 @@ def fill(store, scale, error, skipped=()):
 
 
 def test_tables_are_made_of_records_and_a_skipped_cell_says_why(store):
-    scale = dataclasses.replace(SCALES["quick"], n_seeds=2, controls=True)
+    size = dataclasses.replace(STUDY_SIZES["quick"], n_seeds=2, controls=True)
     gains = dict(zip((*BINARY, *MULTICLASS), np.linspace(0.01, 0.1, 19), strict=True))
 
     def error(task):
         gain = gains[task.dataset] if task.method == "LLSVA" else 0.0
         return 0.3 + 0.01 * task.seed - gain * (task.protocol == "paper")
 
-    fill(store, scale, error, skipped=["australian"])
-    made = {table.number: table for table in lsva.tables(store, scale)}
+    fill(store, size, error, skipped=["australian"])
+    made = {table.number: table for table in lsva.tables(store, size)}
     assert list(made) == ["I", "III", "differences"]
     cell = made["I"].cell("australian", "LLSVA")
     assert (cell.value, cell.mark, cell.note) == (None, "", "australian: absent")
@@ -161,16 +161,16 @@ def test_tables_are_made_of_records_and_a_skipped_cell_says_why(store):
 
 
 def test_a_figure_draws_its_records(store):
-    (task,) = chosen(lsva.plan(SCALES["quick"], "figure 1"), method="LDA")
+    (task,) = chosen(lsva.study_tasks(STUDY_SIZES["quick"], "figure 1"), method="LDA")
     results = [
         Result("coordinate", 10.0 * row + k, {"row": row, "label": row % 3}, dimension=k + 1)
         for row in range(6)
         for k in range(2)
     ]
     store.write(task, results, seconds=0.0)
-    (figure,) = lsva.figures(store, SCALES["quick"])
+    (figure,) = lsva.figures(store, STUDY_SIZES["quick"])
     (panel,) = figure.panels
     assert [series.name for series in panel.series] == ["class 1", "class 2", "class 3"]
     assert panel.series[1].x.tolist() == [10.0, 40.0]
     assert panel.series[1].y.tolist() == [11.0, 41.0]
-    assert lsva.tables(store, SCALES["quick"]) == []
+    assert lsva.tables(store, STUDY_SIZES["quick"]) == []

@@ -10,22 +10,19 @@ from marginfold.data import cross_planes
 from marginfold.errors import InvalidParameterError, SolverError
 from marginfold.papers import mrgepsvm
 from marginfold.papers import paper_data as data
-from marginfold.papers.mrgepsvm import digits, methods, planes, runs, times
-from marginfold.papers.mrgepsvm.figures import line_ends
-from marginfold.papers.paper_data import rows_and_labels
+from marginfold.papers.mrgepsvm import line_ends, methods, runs
+from marginfold.papers.paper_data import rows_and_labels, split_scaled
 from marginfold.protocols.cells import NOT_COMPUTED
-from marginfold.protocols.feature_scaling import split_scaled
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import compute, run_tasks
 from marginfold.protocols.splits import folds
-from marginfold.protocols.study_size import SCALES, Scale
-from marginfold.protocols.study_tasks import Skip
+from marginfold.protocols.studies import STUDY_SIZES, Skip, StudySize
 
 pytestmark = pytest.mark.filterwarnings("ignore::marginfold.errors.ExhaustedWarning")
 
-SMALL = Scale("quick", 1, 2, 2, 1, controls=True)
-PLAIN = Scale("quick", 2, 2, 2, 1, controls=False)
+SMALL = StudySize("quick", 1, 2, 2, 1, controls=True)
+PLAIN = StudySize("quick", 2, 2, 2, 1, controls=False)
 
 
 def of(tasks, **columns):
@@ -38,11 +35,11 @@ def store(tmp_path_factory):
     with RecordStore(tmp_path_factory.mktemp("run")) as store:
         tasks = [
             task
-            for task in of(runs.plan(SMALL, "1"), dataset="hepatitis")
+            for task in of(runs.study_tasks(SMALL, "1"), dataset="hepatitis")
             if task.method in ("GEPSVM", "SVM")
         ]
-        tasks += of(runs.plan(SMALL, "4"), dataset="sonar")
-        tasks += runs.plan(SMALL, "figure 5") + runs.plan(SMALL, "figure 6")
+        tasks += of(runs.study_tasks(SMALL, "4"), dataset="sonar")
+        tasks += runs.study_tasks(SMALL, "figure 5") + runs.study_tasks(SMALL, "figure 6")
         assert run_tasks(tasks, store).failed == 0
         yield store
 
@@ -55,41 +52,41 @@ def no_data(tmp_path, monkeypatch):
     data._load.cache_clear()
 
 
-@pytest.mark.parametrize("scale", SCALES.values(), ids=str)
-def test_the_plan(scale):
-    n = scale.n_seeds
-    tuned, nested = 4 * n, 5 * n * scale.controls
+@pytest.mark.parametrize("size", STUDY_SIZES.values(), ids=str)
+def test_the_plan(size):
+    n = size.n_seeds
+    tuned, nested = 4 * n, 5 * n * size.controls
     sizes = {"1": 6 * (tuned + 5 * nested), "2": 3 * (tuned + 6 * nested), "3": 9, "4": 9}
-    sizes |= {"5": 25 * n * (2 if scale.name == "full" else 1), "figure 5": 2, "figure 6": 1}
-    assert {name: len(runs.plan(scale, name)) for name in sizes} == sizes
-    tasks = runs.plan(scale)
+    sizes |= {"5": 25 * n * (2 if size.name == "full" else 1), "figure 5": 2, "figure 6": 1}
+    assert {name: len(runs.study_tasks(size, name)) for name in sizes} == sizes
+    tasks = runs.study_tasks(size)
     assert len({task.key for task in tasks}) == len(tasks) == sum(sizes.values())
 
 
 def test_every_printed_cell_has_a_place():
-    rows = {"1": runs.DATASETS["1"], "2": runs.DATASETS["2"], "3": times.DATASETS}
-    rows |= {"4": times.DATASETS, "5": [digits.row_name(n) for n in digits.LABELLED]}
+    rows = {"1": runs.DATASETS["1"], "2": runs.DATASETS["2"], "3": runs.TIMED_DATASETS}
+    rows |= {"4": runs.TIMED_DATASETS, "5": [runs.row_name(n) for n in runs.LABELLED]}
     for number, names in rows.items():
-        columns = digits.METHODS if number == "5" else methods.PRINTED
+        columns = runs.DIGIT_METHODS if number == "5" else methods.PRINTED
         expected = {(row, column) for row in names for column in columns}
         assert set(printed("mrgepsvm", number)) == expected
 
 
 def test_an_unknown_table_is_refused():
     with pytest.raises(InvalidParameterError, match="figure 4"):
-        runs.plan(SMALL, "figure 4")
+        runs.study_tasks(SMALL, "figure 4")
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3", "4"])
 def test_an_unknown_scale_is_refused(number):
     with pytest.raises(InvalidParameterError, match="'tiny'"):
-        runs.plan(Scale("tiny", 1, 1, 1, 1, controls=False), number)
+        runs.study_tasks(StudySize("tiny", 1, 1, 1, 1, controls=False), number)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_grids_are_powers_of_two_within_the_printed_range(scale):
+@pytest.mark.parametrize("size", STUDY_SIZES)
+def test_grids_are_powers_of_two_within_the_printed_range(size):
     for kernel in ("linear", "rbf"):
-        grid = methods.grid(kernel, scale)
+        grid = methods.grid(kernel, size)
         assert all(min(tried) >= -9 and max(tried) <= 9 for tried in grid.values())
         found = methods.candidates("MRGEPSVM", grid)
         sizes = [sum(abs(np.log2(v)) for v in params.values()) for params in found]
@@ -200,19 +197,19 @@ def test_times_are_ratios_within_one_record_set(store):
 
 
 def test_large_sets_are_subsampled_with_the_rbf_kernel_only():
-    task = of(runs.plan(SMALL, "3"), dataset="sonar")[0]
+    task = of(runs.study_tasks(SMALL, "3"), dataset="sonar")[0]
     fewer = type(task)(
         *(task.study, task.dataset, task.method, task.protocol, task.seed, task.fold),
         {"repeats": 1, "largest": 50},
         work=task.work,
     )
-    assert {r.params["rows"] for r in times.measure_times(fewer)} == {50}
-    linear = of(runs.plan(SMALL, "4"), dataset="sonar")[0]
-    assert {r.params["rows"] for r in times.measure_times(linear)} == {208}
+    assert {r.params["rows"] for r in runs.measure_times(fewer)} == {50}
+    linear = of(runs.study_tasks(SMALL, "4"), dataset="sonar")[0]
+    assert {r.params["rows"] for r in runs.measure_times(linear)} == {208}
 
 
 def test_times_of_absent_data_are_skipped_with_a_reason(no_data, tmp_path):
-    task = of(runs.plan(SMALL, "3"), dataset="ida_banana")[0]
+    task = of(runs.study_tasks(SMALL, "3"), dataset="ida_banana")[0]
     outcome = compute(task)
     assert outcome.status == "skipped"
     with RecordStore(tmp_path / "run") as store:
@@ -226,36 +223,36 @@ def test_times_of_absent_data_are_skipped_with_a_reason(no_data, tmp_path):
 
 def test_digits_are_drawn_by_class_and_training_images_are_nested():
     y = np.repeat([0, 1, 2], 40)
-    few, rest = digits.drawn(y, 30, 5, seed=3)
-    more, _ = digits.drawn(y, 30, 9, seed=3)
+    few, rest = runs.drawn(y, 30, 5, seed=3)
+    more, _ = runs.drawn(y, 30, 9, seed=3)
     assert np.bincount(y[few]).tolist() == [5, 5, 5]
     assert np.bincount(y[rest]).tolist() == [25, 25, 25]
     assert not set(few) & set(rest)
     assert set(few) <= set(more)
-    assert set(digits.drawn(y, 30, 5, seed=4)[0]) != set(few)
+    assert set(runs.drawn(y, 30, 5, seed=4)[0]) != set(few)
 
 
 def test_a_class_with_too_few_images_is_a_reason_to_skip():
     with pytest.raises(Skip, match="110 rows"):
-        digits.drawn(np.repeat([0, 1], 50), 110, 10, seed=0)
+        runs.drawn(np.repeat([0, 1], 50), 110, 10, seed=0)
 
 
-@pytest.mark.parametrize("method", digits.METHODS)
+@pytest.mark.parametrize("method", runs.DIGIT_METHODS)
 def test_digits_are_measured_on_other_images(method, monkeypatch):
     """Three digits of scikit-learn's set stand in for USPS."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(n_class=3, return_X_y=True)
-    monkeypatch.setattr(digits, "rows_and_labels", lambda name: (X, y))
-    task = of(digits.digit_tasks(PLAIN), method=method, protocol="l = 10")[0]
-    (result,) = digits.measure_digits(task)
+    monkeypatch.setattr(runs, "rows_and_labels", lambda name: (X, y))
+    task = of(runs.digit_tasks(PLAIN), method=method, protocol="l = 10")[0]
+    (result,) = runs.measure_digits(task)
     assert 0 <= result.value < 0.15
     n_tested = 3 * 100
     assert result.value * n_tested == pytest.approx(round(result.value * n_tested))
 
 
 def test_digits_without_data_are_skipped(no_data):
-    outcome = compute(next(iter(digits.digit_tasks(PLAIN))))
+    outcome = compute(next(iter(runs.digit_tasks(PLAIN))))
     assert outcome.status == "skipped"
     assert "usps" in outcome.results[0].reason
 
@@ -264,8 +261,8 @@ def test_figure_5_shows_rows_planes_and_accuracy(store):
     (figure,) = mrgepsvm.figures(store, SMALL)
     assert figure.number == "5"
     cross = cross_planes()
-    for panel, method in zip(figure.panels, planes.METHODS, strict=True):
-        model = methods.estimator(method, planes.PARAMS).fit(cross.X, cross.y)
+    for panel, method in zip(figure.panels, runs.PLANE_METHODS, strict=True):
+        model = methods.estimator(method, runs.PLANE_PARAMS).fit(cross.X, cross.y)
         score = 100 * model.score(cross.X, cross.y)
         assert panel.title == f"{method}: {score:.1f} % correct"
         assert score > 90
@@ -299,8 +296,8 @@ def test_nothing_computed_gives_nothing(tmp_path):
 
 
 def test_a_failed_method_keeps_its_reason(tmp_path):
-    task = of(runs.plan(SMALL, "2"), dataset="liver", method="TSVM")[0]
-    other = of(runs.plan(SMALL, "2"), dataset="liver", method="SVM")[0]
+    task = of(runs.study_tasks(SMALL, "2"), dataset="liver", method="TSVM")[0]
+    other = of(runs.study_tasks(SMALL, "2"), dataset="liver", method="SVM")[0]
     with RecordStore(tmp_path) as store:
         reason = "SolverError: no"
         store.write(task, [Result("none", None, reason=reason)], seconds=0.0, status="failed")
@@ -308,3 +305,37 @@ def test_a_failed_method_keeps_its_reason(tmp_path):
         table = next(t for t in mrgepsvm.tables(store, SMALL) if t.number == "2")
     assert table.cell("liver", "TSVM").note == "SolverError: no"
     assert table.cell("liver", "SVM").value == pytest.approx(70.0)
+
+
+ONE_SEED = StudySize("quick", 1, 2, 2, 1, controls=False)
+
+
+def first(number, dataset, method):
+    """Return the first task of a cell."""
+    tasks = mrgepsvm.study_tasks(ONE_SEED, number)
+    return next(t for t in tasks if (t.dataset, t.method) == (dataset, method))
+
+
+def test_a_remark_names_the_sets_on_which_the_printed_planes_are_below_ours(tmp_path):
+    numbers = printed("mrgepsvm", "1")
+    gains = {"sonar": 20.0, "votes": 0.1, "heart": -20.0}
+    with RecordStore(tmp_path) as store:
+        for dataset, gain in gains.items():
+            task = first("1", dataset, "GEPSVM")
+            error = 1 - (numbers[dataset, "GEPSVM"].value + gain) / 100
+            store.write(task, [Result("error", error)], seconds=0.0)
+        (table,) = mrgepsvm.tables(store, ONE_SEED)
+    assert "GEPSVM is below ours on sonar, as if" in table.remark
+
+
+def test_the_remark_on_the_rbf_kernel_quotes_the_paper_and_the_catalogue(tmp_path):
+    task = first("2", "liver", "SVM")
+    with RecordStore(tmp_path) as store:
+        store.write(task, [Result("error", 0.3)], seconds=0.0)
+        (table,) = mrgepsvm.tables(store, ONE_SEED)
+    _, y = rows_and_labels("liver")
+    share = 100 * np.bincount(y).max() / len(y)
+    value = printed("mrgepsvm", "2")["liver", "SVM"].value
+    assert abs(value - share) < 1.0
+    assert f"({value:.2f})" in table.remark
+    assert f"({share:.2f})" in table.remark

@@ -11,18 +11,18 @@ from marginfold import SVMPCA, ExactKernel
 from marginfold.data import noisy_sine
 from marginfold.errors import InvalidParameterError
 from marginfold.papers import svmpca
-from marginfold.papers.svmpca.runs import FIGURE_WIDTH, WIDTHS, measure, plan, rows_of
+from marginfold.papers.svmpca import FIGURE_WIDTH, WIDTHS, measure, rows_of, study_tasks
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.study_size import Scale, scale_named
+from marginfold.protocols.studies import StudySize, study_size
 
-SMALL = Scale("small", 2, 1, 1, 1, controls=False)
+SMALL = StudySize("small", 2, 1, 1, 1, controls=False)
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     with RecordStore(tmp_path_factory.mktemp("run")) as store:
-        assert run_tasks(plan(SMALL), store).failed == 0
+        assert run_tasks(study_tasks(SMALL), store).failed == 0
         yield store
 
 
@@ -38,16 +38,16 @@ def points(panel, name):
 
 @pytest.mark.parametrize("name", ["quick", "full"])
 def test_the_plan(name):
-    scale = scale_named(name)
-    n = scale.n_seeds
+    size = study_size(name)
+    n = size.n_seeds
     sizes = {"figure 2": 1 + n, "figure 4": 1 + n * len(WIDTHS), "figure 5": n}
-    assert {figure: len(plan(scale, figure)) for figure in sizes} == sizes
-    assert len(plan(scale)) == sum(sizes.values())
+    assert {figure: len(study_tasks(size, figure)) for figure in sizes} == sizes
+    assert len(study_tasks(size)) == sum(sizes.values())
 
 
 def test_an_unknown_figure_is_refused():
     with pytest.raises(InvalidParameterError, match="figure 3"):
-        plan(SMALL, "figure 3")
+        study_tasks(SMALL, "figure 3")
 
 
 def test_figure_2_is_principal_component_analysis(shown):
@@ -76,7 +76,7 @@ def test_figure_2_is_eq_28(shown):
 
 def test_numbers_of_figure_2(store):
     table = svmpca.tables(store, SMALL)[0]
-    tasks = [task for task in plan(SMALL, "figure 2") if task.protocol == "measure"]
+    tasks = [task for task in study_tasks(SMALL, "figure 2") if task.protocol == "measure"]
     smaller = [np.linalg.eigvalsh(np.cov(rows_of(task).T, bias=True)) for task in tasks]
     left, right = np.mean(smaller, axis=0)
     cell = table.cell("cloud", "rows from score 1")
@@ -146,7 +146,7 @@ def test_every_cell_names_its_records(store):
 
 
 def test_the_measured_errors_are_those_of_the_library():
-    task = next(task for task in plan(SMALL, "figure 4") if task.protocol == "width 16")
+    task = next(task for task in study_tasks(SMALL, "figure 4") if task.protocol == "width 16")
     errors = {
         r.params["from"]: r.value for r in measure(task) if r.metric == "reconstruction_error"
     }

@@ -14,26 +14,28 @@ from sklearn.svm import SVC
 
 from marginfold.errors import InvalidParameterError
 from marginfold.papers import wsvda
-from marginfold.papers.wsvda.figures import curve
-from marginfold.papers.wsvda.problems import PROBLEMS, rows_of, size_of, windows
+from marginfold.papers.wsvda import curve
 from marginfold.papers.wsvda.runs import (
     HEADS,
     NESTED,
     PAIR_VARIANTS,
     PICTURE_METHODS,
+    PROBLEMS,
     VARIANTS,
     evaluate,
-    plan,
+    rows_of,
     separable,
+    size_of,
+    study_tasks,
+    windows,
 )
 from marginfold.protocols.cells import NOT_COMPUTED
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import compute, run_tasks
-from marginfold.protocols.study_size import Scale, scale_named
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.studies import StudySize, Task, study_size
 
-TINY = Scale("tiny", 1, 1, 1, 1, controls=True)
+TINY = StudySize("tiny", 1, 1, 1, 1, controls=True)
 
 HEADS_OF_SKLEARN = {
     "KNN": lambda: KNeighborsClassifier(5),
@@ -41,10 +43,10 @@ HEADS_OF_SKLEARN = {
 }
 
 
-def run(folder, scale, keep):
+def run(folder, size, keep):
     """Run the planned tasks that are wanted; return the open store."""
     store = RecordStore(folder)
-    summary = run_tasks([task for task in plan(scale) if keep(task)], store)
+    summary = run_tasks([task for task in study_tasks(size) if keep(task)], store)
     assert summary.failed == 0
     return store
 
@@ -63,26 +65,26 @@ def wine_1v2():
 
 @pytest.mark.parametrize("name", ["quick", "standard"])
 def test_the_plan_has_every_fold_of_every_column(name):
-    scale = scale_named(name)
+    size = study_size(name)
     n_folds = {row: problem.n_folds for row, problem in PROBLEMS.items()}
     everything = sum(n_folds.values())
     known = everything - n_folds["splice"]  # whose folds are unknown, and both scalings the same
-    expected = 6 * (everything * scale.n_seeds + 2 * known)
-    expected += len(VARIANTS) * (known + n_folds["splice"] * scale.n_seeds)
-    expected += len(NESTED) * everything * scale.n_seeds * scale.controls
-    assert len(plan(scale, "3")) == expected
+    expected = 6 * (everything * size.n_seeds + 2 * known)
+    expected += len(VARIANTS) * (known + n_folds["splice"] * size.n_seeds)
+    expected += len(NESTED) * everything * size.n_seeds * size.controls
+    assert len(study_tasks(size, "3")) == expected
     n_columns = len(PICTURE_METHODS) + len(PAIR_VARIANTS["WSVDA"]) - 1
-    pictures = len(PICTURE_METHODS) + n_columns * n_folds["sonar"] * scale.n_seeds
-    assert len(plan(scale, "figure 2")) == pictures
-    assert len(plan(scale)) == expected + pictures  # the curves are those of the table
-    keys = {task.key for task in plan(scale)}
+    pictures = len(PICTURE_METHODS) + n_columns * n_folds["sonar"] * size.n_seeds
+    assert len(study_tasks(size, "figure 2")) == pictures
+    assert len(study_tasks(size)) == expected + pictures  # the curves are those of the table
+    keys = {task.key for task in study_tasks(size)}
     for figure in ("figure 3", "figure 4"):
-        assert {task.key for task in plan(scale, figure)} < keys
+        assert {task.key for task in study_tasks(size, figure)} < keys
 
 
 def test_an_unknown_table_is_refused():
     with pytest.raises(InvalidParameterError, match="figure 9"):
-        plan(TINY, "figure 9")
+        study_tasks(TINY, "figure 9")
 
 
 # --------------------------------------------------------------------------------------------
@@ -335,3 +337,84 @@ def test_separable_agrees_with_trying_all_directions(seed):
         first, second = along[y == 0], along[y == 1]
         apart = (first.max(axis=0) < second.min(axis=0)) | (second.max(axis=0) < first.min(axis=0))
         assert separable(points * [1.0, 1e-4], y) == apart.any()
+
+
+def pairs_of(method):
+    """Return the tasks of one partition that say which pairs a method parts."""
+    return [task for task in study_tasks(TINY) if (task.method, task.protocol) == (method, "pairs")]
+
+
+def test_a_missing_component_parts_nothing(tmp_path):
+    """Of ten folds nine part the second pair and one has no fourth component."""
+    tasks = pairs_of("MMDA")
+    with RecordStore(tmp_path) as store:
+        for task in tasks:
+            missing = task.fold == 3
+            results = [
+                Result("separable", 1.0, {"pair": "1, 2"}),
+                Result("separable", None, {"pair": "3, 4"}, reason="fewer components")
+                if missing
+                else Result("separable", 1.0, {"pair": "3, 4"}),
+                Result("separable", None, {"pair": "5, 6"}, reason="fewer components"),
+            ]
+            store.write(task, results, seconds=0.0)
+        (table,) = wsvda.tables(store, TINY)
+    shares = [table.cell(pair, "MMDA").value for pair in ("1, 2", "3, 4", "5, 6")]
+    assert_allclose(shares, [100.0, 90.0, 0.0])
+    notes = [table.cell(pair, "MMDA").note for pair in ("1, 2", "3, 4", "5, 6")]
+    assert [note.partition(" folds")[0] for note in notes] == ["", "in 1 of 10", "in 10 of 10"]
+    assert "all 10 folds" in table.protocol
+
+
+def test_a_failed_fold_leaves_no_share(tmp_path):
+    """That a method failed says nothing of what it would have parted."""
+    tasks = pairs_of("MMDA")
+    with RecordStore(tmp_path) as store:
+        for task in tasks[1:]:
+            pairs = [Result("separable", 1.0, {"pair": pair}) for pair in ("1, 2", "3, 4", "5, 6")]
+            store.write(task, pairs, seconds=0.0)
+        failed = [Result("none", None, reason="why")]
+        store.write(tasks[0], failed, seconds=0.0, status="failed")
+        for task in pairs_of("PCA"):
+            store.write(task, pairs, seconds=0.0)
+        (table,) = wsvda.tables(store, TINY)
+    assert table.cell("1, 2", "PCA").value == 100.0
+    assert (table.cell("1, 2", "MMDA").value, table.cell("1, 2", "MMDA").note) == (None, "why")
+
+
+def test_no_printed_cell_is_counted_twice(tmp_path):
+    protocol = f"in order, {PROBLEMS['wine 1v2'].scaling}"
+    tasks = [
+        task
+        for task in study_tasks(TINY, "3")
+        if (task.dataset, task.method, task.protocol) == ("wine 1v2", "WSVDA", protocol)
+    ]
+    with RecordStore(tmp_path) as store:
+        assert run_tasks(tasks, store).failed == 0
+        tables = {table.number: table for table in wsvda.tables(store, TINY)}
+    again = tables["3, open settings"].cell("wine 1v2", "WSVDA+KNN")
+    assert again.mark == tables["3"].cell("wine 1v2", "WSVDA+KNN").mark != ""
+    assert again.printed == printed("wsvda", "3")["wine 1v2", "WSVDA+KNN"].value
+    assert sum(tables["3, open settings"].counts().values()) == 0
+    assert sum(tables["3"].counts().values()) == 2
+
+
+def test_remarks_count_who_is_ahead(tmp_path):
+    """WSVDA ahead with KNN, behind with NC; in print ahead with both."""
+    errors = {("WSVDA", "5-nn"): 0.1, ("WSVDA", "centroid"): 0.3}
+    with RecordStore(tmp_path) as store:
+        for task in study_tasks(TINY, "figure 3"):
+            if task.dataset == "sonar" and task.method in ("WSVDA", "MMDA"):
+                found = [
+                    Result("error", errors.get((task.method, head), 0.2), {"head": head}, 1)
+                    for head in HEADS.values()
+                ]
+                store.write(task, found, seconds=0.0)
+        (table,) = wsvda.tables(store, TINY)
+    numbers = printed("wsvda", "3")
+    in_print = sum(
+        numbers["sonar", f"WSVDA+{head}"].value > numbers["sonar", f"MMDA+{head}"].value
+        for head in HEADS
+    )
+    expected = f"ahead of MMDA in 1 of 2 places, in print in {in_print} of them."
+    assert table.remark.endswith(expected)

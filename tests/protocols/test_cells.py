@@ -18,7 +18,7 @@ from marginfold.protocols.cells import (
 from marginfold.protocols.published_numbers import Printed
 from marginfold.protocols.records import Record, RecordStore, Result
 from marginfold.protocols.results import mark
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.studies import Task
 
 WEIGHTS = (0.1, 1.0, 10.0)
 

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
 from marginfold.errors import InvalidParameterError
 from marginfold.model_selection import nested_knn as nested_neighbors
-from marginfold.protocols.knn_errors import errors_by_dimension, neighbors_of
+from marginfold.protocols.held_out import errors_by_dimension, neighbors_of
 
 NAMES = np.array(["zebra", "ant", "10", "9", "élan"])
 """Labels whose sorted order is neither that of their numbers nor of their appearance."""

@@ -14,9 +14,15 @@ import scipy
 import sklearn
 
 import marginfold
-from marginfold.protocols.records import FILE_NAME, SCHEMA, Record, RecordStore, Result
-from marginfold.protocols.study_tasks import Task
-from marginfold.protocols.versions import versions
+from marginfold.protocols.records import (
+    FILE_NAME,
+    SCHEMA,
+    Record,
+    RecordStore,
+    Result,
+    installed_versions,
+)
+from marginfold.protocols.studies import Task
 
 TASK = Task("demo", "wine", "1-NN", "plain", seed=3, fold=1, options={"folds": 5}, work=print)
 
@@ -55,7 +61,7 @@ def test_every_column_comes_back(store):
             status="done",
             reason="a remark",
             task=TASK.key,
-            versions=versions(),
+            versions=installed_versions(),
         )
     ]
 
@@ -202,7 +208,7 @@ def test_rows_of_an_older_version_keep_it(store):
         assert file.execute("SELECT COUNT(*) FROM environments").fetchone() == (1,)
         file.execute("UPDATE environments SET versions = 'marginfold 0.0.1'")
     write(store, replace(TASK, fold=3))
-    assert [r.versions for r in store.read()] == ["marginfold 0.0.1"] * 2 + [versions()]
+    assert [r.versions for r in store.read()] == ["marginfold 0.0.1"] * 2 + [installed_versions()]
 
 
 def test_the_file_is_in_wal_mode_and_numbered(store):

@@ -12,7 +12,7 @@ import pytest
 
 from marginfold.errors import InvalidInputError
 from marginfold.protocols.records import FILE_NAME, SCHEMA, RecordStore, Result
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.studies import Task
 
 TASK = Task("demo", "wine", "1-NN", work=print)
 

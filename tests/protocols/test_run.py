@@ -126,7 +126,7 @@ def test_killed_at_any_moment_it_ends_as_if_undisturbed(tmp_path, log, begin, n_
             break
     assert kills >= 2
     with RecordStore(folder, read_only=True) as store:
-        assert table(store) == undisturbed(tmp_path / "calm", w.plan(n_tasks))
+        assert table(store) == undisturbed(tmp_path / "calm", w.counted_tasks(n_tasks))
         assert {r.status for r in store.read()} == {"done", "skipped", "failed"}
 
 
@@ -166,7 +166,7 @@ def test_an_interrupt_leaves_a_resumable_store_and_no_process(
     done, before = stored_folds(folder), len(folds(log))
     assert 0 < len(done) < 12
     assert before < 12
-    tasks = w.plan(12)
+    tasks = w.counted_tasks(12)
     with RecordStore(folder) as store:
         run_tasks(tasks, store)
         assert not done & set(folds(log)[before:])
@@ -184,7 +184,7 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path, log, begin):
 
 @needs_kill
 def test_a_task_that_takes_its_process_down_has_failed(tmp_path, log):
-    tasks = [*w.plan(4, w.succeed), w.killer(pause=0.3)]
+    tasks = [*w.counted_tasks(4, w.succeed), w.killer(pause=0.3)]
     with RecordStore(tmp_path / "run") as store:
         assert run_tasks(tasks, store, n_jobs=2) == Summary(found=0, done=4, skipped=0, failed=1)
         (record,) = store.read(status="failed")
@@ -195,7 +195,7 @@ def test_a_task_that_takes_its_process_down_has_failed(tmp_path, log):
 
 @needs_kill
 def test_a_task_that_takes_its_process_down_takes_no_other_with_it(tmp_path, log):
-    slow = w.plan(6, w.succeed, pause=0.2)
+    slow = w.counted_tasks(6, w.succeed, pause=0.2)
     tasks = [*slow[:2], w.killer(), *slow[2:]]
     with RecordStore(tmp_path / "run") as store:
         assert run_tasks(tasks, store, n_jobs=2) == Summary(found=0, done=6, skipped=0, failed=1)
@@ -209,7 +209,11 @@ def test_no_task_is_lost_if_a_process_dies_while_the_results_are_written(tmp_pat
         if finished == 1:
             time.sleep(1.0)  # the pool breaks meanwhile
 
-    tasks = [w.plan(1, w.succeed)[0], w.killer(pause=0.3), *w.plan(8, w.succeed)[1:]]
+    tasks = [
+        w.counted_tasks(1, w.succeed)[0],
+        w.killer(pause=0.3),
+        *w.counted_tasks(8, w.succeed)[1:],
+    ]
     with RecordStore(tmp_path / "run") as store:
         summary = run_tasks(tasks, store, n_jobs=2, progress=dawdle)
         assert summary == Summary(found=0, done=8, skipped=0, failed=1)
@@ -225,7 +229,7 @@ def test_the_last_task_may_die_too(tmp_path, log, begin):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_failed_and_the_skipped_are_tried_again(tmp_path, log, n_jobs):
     mended = tmp_path / "mended"
-    tasks = [*w.plan(4), *w.plan(2, w.fail_until_mended, mended=str(mended))]
+    tasks = [*w.counted_tasks(4), *w.counted_tasks(2, w.fail_until_mended, mended=str(mended))]
     with RecordStore(tmp_path / "run") as store:
         assert run_tasks(tasks, store, n_jobs=n_jobs) == Summary(0, done=3, skipped=1, failed=2)
         assert {r.reason for r in store.read(status="failed")} == {"OSError: Störung Δ"}
@@ -243,12 +247,12 @@ def test_the_failed_and_the_skipped_are_tried_again(tmp_path, log, n_jobs):
 @pytest.mark.parametrize("work", [w.no_result, w.unstorable])
 def test_results_that_cannot_be_stored_fail_alone(tmp_path, log, work):
     with RecordStore(tmp_path / "run") as store:
-        summary = run_tasks([*w.plan(1, work), *w.plan(3, w.succeed)], store)
+        summary = run_tasks([*w.counted_tasks(1, work), *w.counted_tasks(3, w.succeed)], store)
         assert summary == Summary(found=0, done=3, skipped=0, failed=1)
 
 
 def test_several_processes_give_the_table_of_one(tmp_path, log):
-    tasks = w.plan(12)
+    tasks = w.counted_tasks(12)
     with RecordStore(tmp_path / "two") as store:
         run_tasks(tasks, store, n_jobs=2)
         assert len({pid for _, pid in w.logged(log)} - {os.getpid()}) >= 1
@@ -257,7 +261,7 @@ def test_several_processes_give_the_table_of_one(tmp_path, log):
 
 def test_progress_counts_up_to_all_and_names_every_outcome(tmp_path, log):
     seen = []
-    tasks = [*w.plan(5), *w.plan(3)]  # three of them twice
+    tasks = [*w.counted_tasks(5), *w.counted_tasks(3)]  # three of them twice
     with RecordStore(tmp_path / "run") as store:
         run_tasks(tasks[:2], store)
         summary = run_tasks(tasks, store, progress=lambda *told: seen.append(told))
@@ -295,4 +299,4 @@ def test_two_runs_on_one_folder_do_not_disturb_each_other(tmp_path, log, begin):
     messages = [process.communicate(timeout=PATIENCE)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], messages
     with RecordStore(folder, read_only=True) as store:
-        assert table(store) == undisturbed(tmp_path / "calm", w.plan(20))
+        assert table(store) == undisturbed(tmp_path / "calm", w.counted_tasks(20))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import ALLOWED_FAILURES, PATIENCE, Killer, complete, local_cluster, wait_for
+from clusters import ALLOWED_FAILURES, PATIENCE, Killer, complete, wait_for
 from protocols import work_functions as w
 
-from marginfold.compare.data import Source
-from marginfold.compare.runs import Comparison
+from marginfold.compare.runs import Comparison, Source
 from marginfold.data import load
 from marginfold.errors import ClusterError
 from marginfold.protocols.records import Record, RecordStore
@@ -28,25 +26,19 @@ PAUSE = 0.05
 """Seconds that a counted task takes."""
 
 
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("log") / "log.txt"
-
-
-@pytest.fixture(scope="module")
-def running(log: Path) -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(w.LOG, str(log))  # workers inherit the environment
-        patch.setenv(w.PAUSE, str(PAUSE))
-        with local_cluster() as client:
-            yield client
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log.txt"
 
 
 @pytest.fixture
-def client(running: Any, log: Path) -> Any:
-    log.unlink(missing_ok=True)
-    complete(running)
-    return running
+def client(cluster: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    environment = {w.LOG: str(log), w.PAUSE: str(PAUSE)}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)  # workers that replace others inherit it
+    complete(cluster)
+    cluster.run(w.set_environment, environment)
+    return cluster
 
 
 def table(store: RecordStore) -> list[Record]:
@@ -62,7 +54,7 @@ def undisturbed(folder: Path, tasks: list, monkeypatch: pytest.MonkeyPatch) -> l
 
 
 def test_a_cluster_gives_the_table_of_one_process(client, log, tmp_path, monkeypatch):
-    tasks = w.plan(12)
+    tasks = w.counted_tasks(12)
     with RecordStore(tmp_path / "run") as store:
         summary = run_tasks(tasks, store, client=client)
         assert summary == Summary(found=0, done=8, skipped=3, failed=1)
@@ -72,7 +64,7 @@ def test_a_cluster_gives_the_table_of_one_process(client, log, tmp_path, monkeyp
 
 
 def test_killed_workers_leave_no_trace_in_the_records(client, tmp_path, monkeypatch):
-    tasks, seen = w.plan(80), []
+    tasks, seen = w.counted_tasks(80), []
     with RecordStore(tmp_path / "run") as store:
         with Killer(client, 2, most=2) as killer:
             run_tasks(tasks, store, client=client, progress=lambda *told: seen.append(told))
@@ -82,7 +74,7 @@ def test_killed_workers_leave_no_trace_in_the_records(client, tmp_path, monkeypa
 
 
 def test_a_task_that_takes_its_worker_down_has_failed_alone(client, tmp_path):
-    tasks = [*w.plan(2, w.succeed), w.killer(), *w.plan(5, w.succeed)]
+    tasks = [*w.counted_tasks(2, w.succeed), w.killer(), *w.counted_tasks(5, w.succeed)]
     with RecordStore(tmp_path / "run") as store:
         assert run_tasks(tasks, store, client=client) == Summary(0, done=5, skipped=0, failed=1)
         (record,) = store.read(status="failed")
@@ -92,7 +84,7 @@ def test_a_task_that_takes_its_worker_down_has_failed_alone(client, tmp_path):
 
 def test_a_lost_cluster_keeps_what_is_stored(client, log, tmp_path, monkeypatch):
     own = distributed.Client(client.scheduler.address, set_as_default=False)
-    tasks = w.plan(20)
+    tasks = w.counted_tasks(20)
 
     def end(outcome: Outcome | None, finished: int, total: int) -> None:
         if finished == 4:
@@ -114,7 +106,7 @@ def test_a_killed_client_goes_on_where_it_was(client, log, tmp_path, monkeypatch
     assert wait_for(lambda: len(w.logged(log)) >= 12 or process.poll() is not None)
     process.kill()
     process.communicate(timeout=PATIENCE)
-    tasks = w.plan(40)
+    tasks = w.counted_tasks(40)
     with RecordStore(folder) as store:
         found = run_tasks(tasks, store, client=address).found
         assert 0 < found < 40

@@ -13,7 +13,7 @@ from pathlib import Path
 import marginfold
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.study_tasks import Skip, Task
+from marginfold.protocols.studies import Skip, Task
 
 LOG = "MARGINFOLD_TEST_LOG"
 """Environment variable with the file that names every piece of work when it begins."""
@@ -97,7 +97,12 @@ def unstorable(task: Task) -> list[Result]:
     return [Result("error", 0.5, {"rows": {1, 2}})]
 
 
-def plan(n_tasks: int, work: Callable = count_up, **options) -> list[Task]:
+def set_environment(environment: dict[str, str]) -> None:
+    """Set variables of the process that this is called in."""
+    os.environ.update(environment)
+
+
+def counted_tasks(n_tasks: int, work: Callable = count_up, **options) -> list[Task]:
     """Return tasks that differ in their fold."""
     return [
         Task("demo", "none", work.__name__, fold=fold, options=options, work=work)
@@ -115,13 +120,13 @@ def run_count(folder: str, n_tasks: str, pause: str, n_jobs: str) -> None:
     """Run a plan of counted tasks that take their time."""
     os.environ[PAUSE] = pause
     with RecordStore(folder) as store:
-        run_tasks(plan(int(n_tasks)), store, n_jobs=int(n_jobs))
+        run_tasks(counted_tasks(int(n_tasks)), store, n_jobs=int(n_jobs))
 
 
 def run_on_cluster(folder: str, n_tasks: str, address: str) -> None:
     """Run a plan of counted tasks on a cluster, whose workers know how long each takes."""
     with RecordStore(folder) as store:
-        run_tasks(plan(int(n_tasks)), store, client=address)
+        run_tasks(counted_tasks(int(n_tasks)), store, client=address)
 
 
 def run_killer(folder: str, n_jobs: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 from reports.pages import read_page
 
 from marginfold.protocols.results import RULE, Cell, Figure, Panel, Series, Table
-from marginfold.reports import Link, Report, markdown, paper_section, render
-from marginfold.reports.shown_table import agreement
+from marginfold.reports import Hyperlink, Report, markdown, paper_section, render
+from marginfold.reports.tables import agreement
 
 REASON = "the data set sonar | is not here"
 
@@ -115,7 +115,7 @@ def test_rule_protocol_remark_and_reasons_are_there():
 
 def test_errata_are_links_if_their_address_is_known():
     pieces = grid_of(table_of(), errata="https://example.org/errata").facts["Differences"]
-    links = [piece for piece in pieces if isinstance(piece, Link)]
+    links = [piece for piece in pieces if isinstance(piece, Hyperlink)]
     assert [(link.text, link.href) for link in links] == [
         ("E7", "https://example.org/errata"),
         ("E9", "https://example.org/errata"),

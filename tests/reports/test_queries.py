@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from marginfold.protocols.records import RecordStore, Result
-from marginfold.protocols.study_tasks import Task
-from marginfold.reports.queries import COLUMNS, counts, query
+from marginfold.protocols.studies import Task
+from marginfold.reports.rendering import COLUMNS, counts, query
 
 DATASETS = ["wine", "it's", "sonar"]
 

@@ -14,7 +14,7 @@ from marginfold.reports import (
     Column,
     Entry,
     Grid,
-    Link,
+    Hyperlink,
     Picture,
     Report,
     Section,
@@ -38,7 +38,7 @@ def report_of(text="plain", href="https://example.org/a?b=1&c=2"):
         [Entry("c"), Entry("1.5", 1.5, "differs", source=source), Entry("", float("nan"))],
     ]
     footer = [[Entry(text), Entry("1 / 0 / 1"), Entry("")]]
-    grid = Grid(text, columns, rows, text, [text, Link(text, href)], footer, {text: [text]})
+    grid = Grid(text, columns, rows, text, [text, Hyperlink(text, href)], footer, {text: [text]})
     picture = Picture(text, text, SVG, source)
     sections = [Section(text, [text, [text]], [grid, picture], text), Section("Last", [], [grid])]
     return Report(text, [text], sections, {text: text, "seeds": 3}, text)
@@ -94,7 +94,7 @@ def test_hostile_text_is_shown_and_never_becomes_an_element():
 )
 def test_links_lead_to_pages_only(href):
     with pytest.raises(InvalidInputError, match="https://"):
-        Link("words", href)
+        Hyperlink("words", href)
 
 
 def test_links_go_where_they_say():

@@ -9,13 +9,13 @@ import pytest
 from marginfold.papers import study
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.study_size import SCALES
+from marginfold.protocols.studies import STUDY_SIZES
 
 pytest.importorskip("jinja2", reason="reports need the extra cli")
 
-from marginfold.reports.queries import query
+from marginfold.reports.rendering import query
 
-QUICK = SCALES["quick"]
+QUICK = STUDY_SIZES["quick"]
 
 CHOSEN = {
     "lsva": lambda task: task.dataset == "iris" and task.method in {"1-NN", "PCA", "LDA"},
@@ -26,7 +26,7 @@ CHOSEN = {
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_the_query_of_a_cell_finds_its_records(name, tmp_path):
-    tasks = [task for task in study(name).plan(QUICK) if CHOSEN[name](task)]
+    tasks = [task for task in study(name).study_tasks(QUICK) if CHOSEN[name](task)]
     with RecordStore(tmp_path) as store:
         run_tasks(tasks, store)
         tables = study(name).tables(store, QUICK)

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 
+import kernels
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-
-def load(name):
-    """Return a script of the project as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-kernels = load("kernels")
 
 
 @pytest.mark.parametrize("name", kernels.TESTS)

@@ -76,7 +76,7 @@ def problem_of(name: str, U: object, y: object, c: object) -> Problem:
 
 def seen(batch: SVMBatch, b: int = 0) -> Problem:
     """Return problem b in the features that it sees: scaled, without what is deflated."""
-    X = (batch.local.features + batch.local.centre).astype(np.longdouble) * batch.scale[b]
+    X = (batch.rows.features + batch.rows.centre).astype(np.longdouble) * batch.scale[b]
     N = batch.deflated[b].astype(np.longdouble)
     for _ in range(2):
         X = X - (X @ N) @ N.T
@@ -117,6 +117,4 @@ def literal_equations(
 
 def as_solution(batch: SVMBatch, b: int, point: Point, *, tol: float = TOL) -> SVMSolution:
     """Return a point of the centred rows as a solution of the rows as they were given."""
-    shift = float(batch.local.centre @ (batch.scale[b] * point.coef))
-    moved = point._replace(intercept=point.intercept - shift)
-    return SVMSolution.of(moved, n_iter=0, tol=tol)
+    return batch.problem(b).uncentred(SVMSolution.of(point, n_iter=0, tol=tol))

@@ -210,7 +210,7 @@ def test_free_rows_that_are_copies_give_the_exact_point_or_nothing(compiled):
     twice = np.flatnonzero((dual > 1e-6) & (dual < (1 - 1e-6) * batch.costs[0]))[0]
     again = np.append(np.arange(len(dual)), twice)
     doubled = SVMBatch(
-        SharedRows(batch.local.features[again]),
+        SharedRows(batch.rows.features[again]),
         batch.signs[:, again],
         batch.costs[:, again],
         batch.scale,

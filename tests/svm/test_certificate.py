@@ -25,6 +25,7 @@ from svm.judging import (
 from svm.random_problems import KINDS, Problem, judge, random_batch, random_problem
 
 from marginfold.errors import SolverError
+from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint
 from marginfold.svm.certificate import best_bias, certify
 from marginfold.svm.problem import single, without
@@ -211,7 +212,7 @@ def test_the_best_bias_against_all_break_points(seed):
 def test_the_mean_of_a_point_is_not_needed_for_its_certificate():
     """Certificates belong to the centred rows: a shift of all rows changes nothing."""
     batch = random_batch(n_problems=1)
-    moved = replace(batch, rows=type(batch.local)(batch.local.features + 7.0))
+    moved = replace(batch, rows=SharedRows(batch.rows.features + 7.0))
     rng = np.random.default_rng(0)
     coef, dual = rng.standard_normal(5), batch.costs[0] * rng.random(300)
     first, second = (certify(one.problem(0), coef, dual) for one in (batch, moved))

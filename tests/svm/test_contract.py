@@ -112,9 +112,9 @@ def test_a_problem_on_some_rows_is_centred_anew():
         SharedRows(U), np.stack([Y, -Y]), np.ones((2, 4)), np.ones((2, 2)), np.zeros((2, 2, 0))
     )
     rows = np.array([0, 2, 3])
-    part = batch.restricted(1, rows)
-    assert len(part) == 1
-    assert np.allclose(part.local.features, U[rows] - U[rows].mean(axis=0))
+    part = batch.problem(1).on(rows)
+    assert np.allclose(part.features, U[rows] - U[rows].mean(axis=0))
+    assert np.allclose(part.centre, U[rows].mean(axis=0))
     assert (part.signs == -Y[rows]).all()
 
 

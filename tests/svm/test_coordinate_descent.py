@@ -32,10 +32,7 @@ def descend(batch, b=0, *, start=None):
     """Return the solution of one problem, its intercept that of the rows as given."""
     with np.errstate(all="ignore"):
         found = descent.descend(sweeps, batch.problem(b), tol=TOL, start=start)
-    if found is None:
-        return None
-    shift = float(batch.local.centre @ (batch.scale[b] * found.coef))
-    return replace(found, intercept=found.intercept - shift)
+    return None if found is None else batch.problem(b).uncentred(found)
 
 
 def batch_of(n, r, *, n_deflated=0, n_problems=1, cost=1.0, seed=0, apart=0.5):
@@ -56,7 +53,7 @@ def batch_of(n, r, *, n_deflated=0, n_problems=1, cost=1.0, seed=0, apart=0.5):
 def explicit(batch, b=0):
     """Return the rows of a problem as they are in its metric, without what is deflated."""
     N = batch.deflated[b]
-    return (batch.local.features * batch.scale[b]) @ (np.eye(len(N)) - N @ N.T)
+    return (batch.rows.features * batch.scale[b]) @ (np.eye(len(N)) - N @ N.T)
 
 
 def check_state(point, batch):
@@ -277,7 +274,7 @@ def test_what_takes_too_many_sweeps_is_given_up():
 def test_a_row_twice_is_a_row_of_twice_the_cost(seed):
     batch = batch_of(300, 110, seed=seed)
     twice = np.append(np.arange(300), np.arange(40))
-    rows = batch.local.features + batch.local.centre
+    rows = batch.rows.features + batch.rows.centre
     doubled = SVMBatch(
         SharedRows(rows[twice]),
         batch.signs[:, twice],

@@ -84,7 +84,7 @@ BATCHES = {
     "tiny costs": random_batch(cost=1e-8),
     "costs over eight decades": random_batch(decades=8.0),
     "far from the origin": replace(
-        random_batch(), rows=SharedRows(random_batch().local.features + 1e4)
+        random_batch(), rows=SharedRows(random_batch().rows.features + 1e4)
     ),
     "many features": random_batch(150, 80),
     "more features than rows": random_batch(20, 40),
@@ -281,14 +281,14 @@ def test_the_same_bits_each_time():
 
 
 def _read_only(batch):
-    for array in (batch.signs, batch.costs, batch.scale, batch.deflated, batch.local.table):
+    for array in (batch.signs, batch.costs, batch.scale, batch.deflated, batch.rows.table):
         array.flags.writeable = False
     return batch
 
 
 def _dwarfed(batch):
     """Let the rows vary along a deflated direction far more than elsewhere."""
-    rows = batch.local.features * [1e6, 1.0, 1.0, 1.0, 1.0]
+    rows = batch.rows.features * [1e6, 1.0, 1.0, 1.0, 1.0]
     deflated = np.eye(5)[None, :, :1].repeat(len(batch), axis=0)
     return replace(batch, rows=SharedRows(rows), deflated=deflated)
 
@@ -346,7 +346,7 @@ def test_what_is_compiled_depends_on_its_own_file_only():
 
 def test_users_arrays_are_left_alone():
     batch = random_batch(n=60, n_deflated=1)
-    arrays = (batch.signs, batch.costs, batch.scale, batch.deflated, batch.local.table)
+    arrays = (batch.signs, batch.costs, batch.scale, batch.deflated, batch.rows.table)
     before = [array.copy() for array in arrays]
     InteriorPoint(compiled=True).solve_batch(_read_only(batch))
     for array, copy in zip(arrays, before, strict=True):

@@ -12,7 +12,6 @@ from svm.random_problems import Problem
 
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint, SVMBatch, policy, screening
-from marginfold.svm.problem import uncentred
 from marginfold.svm.screening import solve_nearest
 
 N_ROWS, R = 1200, 6
@@ -51,14 +50,14 @@ def batch_of(problem, *, scale=None, deflated=None):
 
 def nearest(batch, compiled=False, tol=EXACT):
     """Return what a working set of rows gives, and how many rows it had in each round."""
-    solver, sizes = InteriorPoint(tol=tol, compiled=compiled), []
+    solver, sizes, problem = InteriorPoint(tol=tol, compiled=compiled), [], batch.problem(0)
 
     def solve(part, tol):
-        sizes.append(part.signs.shape[1])
-        return replace(solver, tol=tol).solve_batch(part)[0]
+        sizes.append(len(part.costs))
+        return solver.iterate(part, solver.kernels(batch), tol=tol)
 
-    found = solve_nearest(batch, solve, tol=tol)
-    return (None if found is None else uncentred(batch, 0, found)), sizes
+    found = solve_nearest(problem, solve, tol=tol)
+    return (None if found is None else problem.uncentred(found)), sizes
 
 
 def check_full(batch, solution):

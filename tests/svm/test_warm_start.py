@@ -134,7 +134,7 @@ def plain(batch, b):
     """Solve the problem on explicit rows without deflation or scale."""
     N = batch.deflated[b]
     V = scipy.linalg.null_space(N.T) if N.any() else np.eye(len(N))
-    rows = (batch.local.features + batch.local.centre) * batch.scale[b] @ V
+    rows = (batch.rows.features + batch.rows.centre) * batch.scale[b] @ V
     found = InteriorPoint(tol=TOL, compiled=False).solve(rows, batch.signs[b], batch.costs[b])
     assert found.converged
     return replace(found, coef=V @ found.coef)

@@ -15,7 +15,6 @@ import typer
 
 from marginfold.cli.errors import FAILED
 from marginfold.cli.options import (
-    JOBS,
     Categorical,
     Drop,
     DropMissingTarget,
@@ -25,18 +24,25 @@ from marginfold.cli.options import (
     Overwrite,
     Scheduler,
     check_scheduler,
+    compute,
 )
-from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
-from marginfold.cli.progress import follow, kept_in
+from marginfold.cli.output import (
+    kept_in,
+    show_error,
+    show_json,
+    show_notes,
+    show_table,
+    show_words,
+)
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
-    from marginfold.compare.data import Source
-    from marginfold.compare.runs import Comparison
+    from marginfold.compare.runs import Comparison, Source
     from marginfold.protocols.records import RecordStore
+    from marginfold.protocols.results import Figure
 
 EXAMPLES = """\b
 Examples:
@@ -77,14 +83,21 @@ def compare(
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
     _check(protocol, report, overwrite)
     check_scheduler(jobs, scheduler)
+    from marginfold.compare.runs import Comparison
+    from marginfold.protocols.records import RecordStore
+
     with ExitStack() as stack:
         source = _source(data, target, drop, categorical, drop_missing_target, stack)
-        comparison = _plan(source, methods, protocol, folds, repeats)
-        store = _store(run, stack)
+        names = None if methods is None else [name.strip() for name in methods.split(",")]
+        comparison = Comparison.of(
+            source, names, protocol=protocol, n_folds=folds, n_repeats=repeats
+        )
+        folder = run or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        store = stack.enter_context(RecordStore(folder))
         with kept_in(run):
             verdict, tasks = _run(comparison, store, jobs, scheduler)
         if report is not None:
-            from marginfold.compare.pictures import pictures
+            from marginfold.compare.comparison import pictures
 
             _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
         show_notes(comparison.notes)
@@ -111,34 +124,14 @@ def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
         check_writable(report, overwrite=overwrite)
 
 
-def _plan(
-    source: Source, methods: str | None, protocol: str, folds: int, repeats: int
-) -> Comparison:
-    from marginfold.compare.runs import Comparison
-
-    names = None if methods is None else [name.strip() for name in methods.split(",")]
-    return Comparison.of(source, names, protocol=protocol, n_folds=folds, n_repeats=repeats)
-
-
-def _store(run: Path | None, stack: ExitStack) -> RecordStore:
-    """Open the records of the run; without a folder they last as long as the command."""
-    from marginfold.protocols.records import RecordStore
-
-    folder = run or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    return stack.enter_context(RecordStore(folder))
-
-
 def _run(
     comparison: Comparison, store: RecordStore, jobs: int | None, scheduler: str | None
 ) -> tuple[Verdict, dict[str, int]]:
     """Compute what the records lack; return what they say, and how many tasks there were."""
     from marginfold.compare.comparison import conclude
-    from marginfold.protocols.run import run_tasks
 
-    n_jobs = 1 if scheduler else jobs or JOBS
     tasks = comparison.tasks(send_rows=scheduler is not None)
-    with follow("comparing") as progress:
-        summary = run_tasks(tasks, store, n_jobs=n_jobs, client=scheduler, progress=progress)
+    summary = compute(tasks, store, "comparing", jobs, scheduler)
     return conclude(comparison, store), asdict(summary)
 
 
@@ -151,7 +144,7 @@ def _source(
     stack: ExitStack,
 ) -> Source:
     """Return where the table is; a bundled set is written out as one first."""
-    from marginfold.compare.data import Source
+    from marginfold.compare.runs import Source
     from marginfold.data import catalogue, load
 
     bundled = not Path(data).exists() and data in catalogue()
@@ -178,8 +171,8 @@ def _write(
     path: Path,
     comparison: Comparison,
     verdict: Verdict,
-    figures: Any,
-    store: Any,
+    figures: list[Figure],
+    store: RecordStore,
     overwrite: bool,
     run: Path | None,
 ) -> None:
@@ -211,16 +204,9 @@ def _show(verdict: Verdict) -> None:
             known = isfinite(r.behind.low) and isfinite(r.behind.high)
             interval = f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}" if known else "too few folds"
             behind = [f"{r.behind.mean:+.1f}", interval]
-        rows.append(
-            [
-                r.method,
-                f"{r.error:.1f}",
-                f"{r.spread:.1f}",
-                *behind,
-                "" if r.dimension is None else f"{r.dimension:g}",
-                f"{r.seconds:.2f}",
-            ]
-        )
+        dimension = "" if r.dimension is None else f"{r.dimension:g}"
+        errors = [f"{r.error:.1f}", f"{r.spread:.1f}"]
+        rows.append([r.method, *errors, *behind, dimension, f"{r.seconds:.2f}"])
     show_table(names, rows)
     typer.echo("")
     for sentence in verdict.sentences:

@@ -47,9 +47,6 @@ def datasets(
         show_rows([(key, str(value)) for key, value in (rows[0] | about).items()])
     else:
         names = ("name", "rows", "columns", "classes", "missing", "license", "status")
-        listed = [row | {"license": _shortened(str(row["license"]))} for row in rows]
-        show_table(names, [[str(row[column]) for column in names] for row in listed])
-
-
-def _shortened(license: str) -> str:
-    return textwrap.shorten(license, LICENSE_WIDTH, placeholder=" ...")
+        for row in rows:
+            row["license"] = textwrap.shorten(row["license"], LICENSE_WIDTH, placeholder=" ...")
+        show_table(names, [[str(row[column]) for column in names] for row in rows])

@@ -1,21 +1,16 @@
-"""The command fit: from a table to a model."""
+"""The command fit: build a method from the options, fit it to a table, and show what it found."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marginfold.cli.fitting import (
-    KERNELS,
-    METHODS,
-    Fitted,
-    build_method,
-    check_kernel,
-    check_method,
-    fit_table,
-)
 from marginfold.cli.options import (
     Categorical,
     Data,
@@ -25,12 +20,18 @@ from marginfold.cli.options import (
     Overwrite,
     Target,
 )
-from marginfold.cli.output import show_json, show_notes, show_rows, show_table
+from marginfold.cli.output import show_json, show_notes, show_rows, show_table, watched
+from marginfold.errors import InvalidInputError, MarginfoldWarning
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
+from marginfold.runtime.progress import report
 
 if TYPE_CHECKING:
-    pass
+    import pandas as pd
+
+    from marginfold.data import Columns, TableModel
+    from marginfold.linalg.tall import Array
+
 
 FIT_EXAMPLES = """\b
 Examples:
@@ -41,31 +42,78 @@ Examples:
 """The end of the help."""
 
 
+METHODS = {
+    name.lower(): name
+    for name in (
+        *("LSVA", "WSVDA", "MMDA", "LDA", "KDA", "LPP", "NPE", "SVMPCA", "GraphEmbedding"),
+        *("LaplacianEigenmaps", "LocallyLinearEmbedding", "MarginMap"),
+        *("GESVC", "LapSVC", "GEPSVC", "MRGEPSVC", "TwinSVC"),
+    )
+}
+"""The classes by their names on the command line; transformers first, then classifiers."""
+
+
+KERNELS = ("linear", "rbf", "poly")
+"""Kernels that need no further word."""
+
+
+PARAMETERS = {
+    "--kernel": "kernel",
+    "--dims": "n_components",
+    "-C": "C",
+    "--graph-weight": "graph_weight",
+}
+"""The parameter that each option sets."""
+
+
+RENAMED = {("TwinSVC", "C"): "C1"}
+"""Parameters that a class calls otherwise."""
+
+
+FOLDS = 5
+"""Folds of the cross-validated error; fewer if the smallest class has fewer rows."""
+
+
+MEASURES = {"gain": "gain_", "gap": "gap_", "eigenvalue": "eigenvalues_"}
+"""What is shown of each component, and the attribute that holds it."""
+
+
 Method = Annotated[
     str, typer.Option("--method", "-m", metavar="NAME", help=f"One of {', '.join(METHODS)}.")
 ]
+
+
 Kernel = Annotated[
     str | None, typer.Option("--kernel", metavar="NAME", help=f"One of {', '.join(KERNELS)}.")
 ]
+
+
 Dims = Annotated[
     int | None,
     typer.Option("--dims", "-d", metavar="COUNT", help="Number of components (transformers)."),
 ]
+
+
 Cost = Annotated[
     float | None, typer.Option("-C", metavar="NUMBER", help="Cost of a margin violation.")
 ]
+
+
 GraphWeight = Annotated[
     float | None, typer.Option("--graph-weight", metavar="NUMBER", help="Weight of the graph.")
 ]
+
+
 Scale = Annotated[
     str,
     typer.Option(
         "--scale", metavar="NAME", help="Scaling of numbers: standard, range ([-1, 1]) or none."
     ),
 ]
+
+
 Save = Annotated[
-    Path | None,
-    typer.Option("--save", "-s", metavar="FILE", help="Model file to write (.skops)."),
+    Path | None, typer.Option("--save", "-s", metavar="FILE", help="Model file to write (.skops).")
 ]
 
 
@@ -117,7 +165,7 @@ def _check_save(save: Path | None, overwrite: bool) -> None:
         check_writable(save, overwrite=overwrite)
 
 
-def _described(fitted: Fitted, method: str, labels: Any, n_columns: int) -> dict[str, Any]:
+def _described(fitted: Fitted, method: str, labels: Array, n_columns: int) -> dict[str, Any]:
     """Return what is said about a fit, as plain values."""
     import numpy as np
 
@@ -167,3 +215,118 @@ def _show_fit(result: dict[str, Any]) -> None:
 
 def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model and what is to be said about it."""
+
+    model: TableModel
+    components: list[dict[str, Any]] = field(default_factory=list)
+    training_error: float | None = None
+    cross_validated_error: float | None = None
+    folds: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def build_method(method: str, options: Mapping[str, Any]) -> Any:
+    """Return the unfitted estimator of a method's name with the options that were given."""
+    import marginfold
+
+    name = METHODS[check_method(method)]
+    estimator = getattr(marginfold, name)()
+    parameters = estimator.get_params(deep=False)
+    given = {option: value for option, value in options.items() if value is not None}
+    settings = {}
+    for option, value in given.items():
+        parameter = RENAMED.get((name, PARAMETERS[option]), PARAMETERS[option])
+        if parameter not in parameters:
+            known = [o for o, p in PARAMETERS.items() if RENAMED.get((name, p), p) in parameters]
+            has = f"it takes {', '.join(known)}" if known else "it takes none of these options"
+            raise InvalidInputError(f"method {method} has no {option}; {has}.")
+        settings[parameter] = value
+    if "unlabeled" in parameters:
+        settings["unlabeled"] = None
+    return estimator.set_params(**settings)
+
+
+def check_method(method: str) -> str:
+    """Return the name in lower case; refuse one that is no method."""
+    name = method.lower()
+    if name not in METHODS:
+        close = get_close_matches(name, METHODS, n=1)
+        meant = f" Did you mean {close[0]}?" if close else ""
+        raise InvalidInputError(
+            f"--method {method} is unknown.{meant} The methods are {', '.join(METHODS)}."
+        )
+    return name
+
+
+def check_kernel(kernel: str | None) -> None:
+    """Refuse a kernel that is not one of the few."""
+    if kernel is not None and kernel not in KERNELS:
+        raise InvalidInputError(f"--kernel must be one of {', '.join(KERNELS)}; got {kernel}.")
+
+
+def fit_table(
+    estimator: Any, frame: pd.DataFrame, labels: Array, target: str, columns: Columns, scale: str
+) -> Fitted:
+    """Fit the estimator to a table; collect its warnings, its components or its errors."""
+    from marginfold.data import TableModel
+
+    def fit(rows: Any) -> TableModel:
+        return TableModel.fit(
+            estimator, frame.iloc[rows], labels[rows], target, columns, scale=scale
+        )
+
+    splits = _splits(labels) if hasattr(estimator, "predict") else []
+    n_fits, wrong = 1 + len(splits), 0
+    with watched(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report("fits", 0, n_fits)
+        model = fit(slice(None))
+        notes = [*columns.notes, *_said(caught)]
+        for done, (train, test) in enumerate(splits, start=1):
+            report("fits", done, n_fits)
+            wrong += _count_errors(fit(train), frame, labels, test)
+    if not splits:
+        return Fitted(model, components=_components(model), notes=notes)
+    return Fitted(
+        model,
+        training_error=_count_errors(model, frame, labels, slice(None)) / len(labels),
+        cross_validated_error=wrong / len(labels),
+        folds=len(splits),
+        notes=notes,
+    )
+
+
+def _count_errors(model: TableModel, frame: pd.DataFrame, labels: Array, rows: Any) -> int:
+    return int((model.predict(frame.iloc[rows]) != labels[rows]).sum())
+
+
+def _said(caught: list[warnings.WarningMessage]) -> list[str]:
+    texts = [str(w.message) for w in caught if issubclass(w.category, MarginfoldWarning)]
+    return list(dict.fromkeys(" ".join(text.split()) for text in texts))
+
+
+def _components(model: TableModel) -> list[dict[str, Any]]:
+    method = model.method
+    names = method.get_feature_names_out().tolist()
+    measures = {
+        measure: getattr(method, attribute)
+        for measure, attribute in MEASURES.items()
+        if len(getattr(method, attribute, ())) == len(names)
+    }
+    return [
+        {"name": name} | {measure: float(values[k]) for measure, values in measures.items()}
+        for k, name in enumerate(names)
+    ]
+
+
+def _splits(labels: Array) -> list[tuple[Array, Array]]:
+    import numpy as np
+
+    from marginfold.protocols.splits import folds
+
+    smallest = int(np.unique(labels, return_counts=True)[1].min())
+    return folds(labels, min(FOLDS, smallest), seed=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,38 +57,28 @@ class Request:
     as_json: bool
 
 
-def transform(
-    model: Model,
-    data: Data,
-    out: Out = None,
-    keep: Keep = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Write the components of a table's rows.
+def _command(name: str, columns: str) -> Callable[..., None]:
+    """Return a command that adds columns to a table by a saved model."""
 
-    Without --out they go to standard output, as CSV.
-    """
-    _answer("transform", Request(model, data, out, _once(keep), overwrite, as_json))
+    def command(
+        model: Model,
+        data: Data,
+        out: Out = None,
+        keep: Keep = None,
+        overwrite: Overwrite = False,
+        as_json: Json = False,
+    ) -> None:
+        kept = list(dict.fromkeys(keep or []))
+        _answer(name, Request(model, data, out, kept, overwrite, as_json))
 
-
-def predict(
-    model: Model,
-    data: Data,
-    out: Out = None,
-    keep: Keep = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Write the predicted classes of a table's rows.
-
-    Without --out they go to standard output, as CSV.
-    """
-    _answer("predict", Request(model, data, out, _once(keep), overwrite, as_json))
+    command.__doc__ = (
+        f"Write {columns} of a table's rows.\n\nWithout --out they go to standard output, as CSV."
+    )
+    return command
 
 
-def _once(names: list[str] | None) -> list[str]:
-    return list(dict.fromkeys(names or []))
+transform = _command("transform", "the components")
+predict = _command("predict", "the predicted classes")
 
 
 def _answer(command: str, request: Request) -> None:
@@ -112,7 +103,7 @@ def _load(request: Request) -> TableModel:
     """Load the model, once it is known that the output can be written."""
     from marginfold.data import TableModel
     from marginfold.data.models import load_model
-    from marginfold.data.writing import check_table_path
+    from marginfold.data.tables import check_table_path
 
     require("pandas", "skops")
     if request.out is not None:

@@ -1,14 +1,20 @@
-"""Arguments and options that several commands share."""
+"""Arguments, options and steps that several commands share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marginfold.cli.output import follow
 from marginfold.errors import InvalidParameterError
 from marginfold.runtime.extras import require
+
+if TYPE_CHECKING:
+    from marginfold.protocols.records import RecordStore
+    from marginfold.protocols.run import Summary
+    from marginfold.protocols.studies import Task
 
 JOBS = 2
 """Processes of a command that was given neither a number nor a cluster."""
@@ -38,9 +44,7 @@ Drop = Annotated[
 Categorical = Annotated[
     list[str] | None,
     typer.Option(
-        "--categorical",
-        metavar="COLUMN",
-        help="Column of codes to take as categories; repeatable.",
+        "--categorical", metavar="COLUMN", help="Column of codes to take as categories; repeatable."
     ),
 ]
 DropMissingTarget = Annotated[
@@ -71,3 +75,14 @@ def check_scheduler(jobs: int | None, scheduler: str | None) -> None:
             "--jobs and --scheduler exclude each other: the cluster has its own workers."
         )
     require("distributed")
+
+
+def compute(
+    tasks: list[Task], store: RecordStore, label: str, jobs: int | None, scheduler: str | None
+) -> Summary:
+    """Compute the tasks that the store lacks, with a bar on a terminal."""
+    from marginfold.protocols.run import run_tasks
+
+    n_jobs = 1 if scheduler else jobs or JOBS
+    with follow(label) as progress:
+        return run_tasks(tasks, store, n_jobs=n_jobs, client=scheduler, progress=progress)

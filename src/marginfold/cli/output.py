@@ -1,16 +1,27 @@
-"""Results go to standard output, progress and notes to standard error."""
+"""Results go to standard output; notes, errors and progress bars to standard error."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from marginfold.errors import ClusterError
+
+if TYPE_CHECKING:
+    from marginfold.protocols.run import Outcome
+    from marginfold.runtime.progress import Progress
+
 LINE = 100
 """Characters of a line of words."""
+
+Follow = Callable[["Outcome | None", int, int], None]
 
 
 def show_json(result: Mapping[str, Any]) -> None:
@@ -67,3 +78,66 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
         return None
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+@contextlib.contextmanager
+def kept_in(folder: Path | None) -> Iterator[None]:
+    """Say after an interruption, or the loss of a cluster, whether what was computed is kept."""
+    try:
+        yield
+    except (KeyboardInterrupt, ClusterError):
+        kept = (
+            "nothing is kept: with --run DIR a comparison goes on where it was"
+            if folder is None
+            else f"what was computed is kept in {folder}: the same command goes on from there"
+        )
+        show_notes([kept])
+        raise
+
+
+@contextlib.contextmanager
+def follow(label: str) -> Iterator[Follow | None]:
+    """Give a callback for `run_tasks` that moves a bar on standard error, with the time left."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with _bars() as bars:
+        shown = bars.add_task(label, total=None)
+
+        def move(outcome: Outcome | None, done: int, total: int) -> None:
+            words = label if outcome is None else str(outcome.task)
+            bars.update(shown, description=words, completed=done, total=total)
+
+        yield move
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """Show a bar for each stage of the work inside on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from marginfold.runtime.progress import watch
+
+    with _bars() as bars:
+        shown: dict[str, Any] = {}
+
+        def move(event: Progress) -> None:
+            if event.stage not in shown:
+                shown[event.stage] = bars.add_task(event.stage)
+            bars.update(shown[event.stage], completed=event.done, total=event.total)
+
+        with watch(move):
+            yield
+
+
+def _bars() -> Any:
+    """Return bars on standard error that are gone afterwards."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = (
+        *(rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn()),
+        *(rich.TimeElapsedColumn(), rich.TimeRemainingColumn()),
+    )
+    return rich.Progress(*columns, console=Console(stderr=True), transient=True)

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginfold.cli.errors import FAILED
-from marginfold.cli.options import JOBS, Jobs, Json, Scheduler, check_scheduler
-from marginfold.cli.output import show_error, show_json, show_notes, show_table, show_words
-from marginfold.cli.progress import follow, kept_in
+from marginfold.cli.options import Jobs, Json, Scheduler, check_scheduler, compute
+from marginfold.cli.output import (
+    kept_in,
+    show_error,
+    show_json,
+    show_notes,
+    show_table,
+    show_words,
+)
 from marginfold.errors import InvalidParameterError
 from marginfold.papers import STUDIES
 from marginfold.runtime.extras import require
@@ -51,21 +57,20 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds, coarse grids.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The papers' grids; hours.")] = False,
     run: Annotated[
-        Path | None,
-        typer.Option("--run", help=f"Folder of the records (else {RUNS}/PAPER-SCALE)."),
+        Path | None, typer.Option("--run", help=f"Folder of the records (else {RUNS}/PAPER-SCALE).")
     ] = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     as_json: Json = False,
 ) -> None:
     """Compute a paper's tables and figures, print the agreement and write a report."""
-    names, scale = _studies(paper, table), _scale(quick, full)
+    names, size = _studies(paper, table), _size(quick, full)
     require("jinja2", "matplotlib")
     check_scheduler(jobs, scheduler)
-    folder = run if run is not None else Path(RUNS) / f"{paper}-{scale}"
-    made = _compute(names, table, scale, folder, jobs, scheduler)
+    folder = run if run is not None else Path(RUNS) / f"{paper}-{size}"
+    made = _compute(names, table, size, folder, jobs, scheduler)
     report = folder / REPORT
-    _write(report, made, scale, folder)
+    _write(report, made, size, folder)
     show_notes(made.reasons)
     if as_json:
         show_json(_result(made, folder, report))
@@ -89,7 +94,7 @@ class Reproduced:
     versions: list[str]
 
 
-def _scale(quick: bool, full: bool) -> str:
+def _size(quick: bool, full: bool) -> str:
     if quick and full:
         raise InvalidParameterError("--quick and --full exclude each other; give one or none.")
     return "quick" if quick else "full" if full else "standard"
@@ -98,7 +103,7 @@ def _scale(quick: bool, full: bool) -> str:
 def _compute(
     names: list[str],
     table: str | None,
-    scale_name: str,
+    size_name: str,
     folder: Path,
     jobs: int | None,
     scheduler: str | None,
@@ -107,20 +112,18 @@ def _compute(
     from marginfold.papers import study
     from marginfold.protocols.cells import Evidence
     from marginfold.protocols.records import RecordStore
-    from marginfold.protocols.run import run_tasks
-    from marginfold.protocols.study_size import scale_named
+    from marginfold.protocols.studies import study_size
 
-    scale = scale_named(scale_name)
+    size = study_size(size_name)
     modules = [study(name) for name in names]
-    tasks = [task for module in modules for task in module.plan(scale, table)]
+    tasks = [task for module in modules for task in module.study_tasks(size, table)]
     with RecordStore(folder) as store:
         check_writable(folder / REPORT, overwrite=True)
-        with kept_in(folder), follow("records") as progress:
-            n_jobs = 1 if scheduler else jobs or JOBS
-            summary = run_tasks(tasks, store, n_jobs=n_jobs, client=scheduler, progress=progress)
+        with kept_in(folder):
+            summary = compute(tasks, store, "records", jobs, scheduler)
         return Reproduced(
-            {m.STUDY: m.tables(store, scale) for m in modules},
-            {m.STUDY: m.figures(store, scale) for m in modules},
+            {m.STUDY: m.tables(store, size) for m in modules},
+            {m.STUDY: m.figures(store, size) for m in modules},
             summary,
             _reasons(Evidence(store, tasks)),
             store.versions(),
@@ -179,9 +182,9 @@ def _result(made: Reproduced, folder: Path, report: Path) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, made: Reproduced, scale: str, folder: Path) -> None:
+def _write(path: Path, made: Reproduced, size: str, folder: Path) -> None:
     from marginfold.reports import Report, paper_section, write_report
-    from marginfold.reports.shown_table import agreement
+    from marginfold.reports.tables import agreement
 
     sections = [
         paper_section(made.tables[name], made.figures[name], title=STUDIES[name])
@@ -194,7 +197,7 @@ def _write(path: Path, made: Reproduced, scale: str, folder: Path) -> None:
         [agreement(every)] if every else [],
         sections,
         {
-            "scale": scale,
+            "scale": size,
             "versions": "; ".join(made.versions),
             "records": f"{folder.name}/records.sqlite",
         },

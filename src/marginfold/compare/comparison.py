@@ -1,7 +1,8 @@
-"""What a comparison says: a table, and a recommendation with its uncertainty."""
+"""What a comparison says: a table, a recommendation with its uncertainty, and its figures."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
@@ -9,10 +10,11 @@ from shlex import quote
 import numpy as np
 
 from marginfold.compare.methods import LARGEST_CLASS, METHODS, PERMUTED_GRAPH
-from marginfold.compare.runs import Comparison
+from marginfold.compare.runs import PICTURES, STUDY, Comparison
 from marginfold.linalg.tall import Array
 from marginfold.protocols.cells import PERCENT, Evidence, best_by_seed
 from marginfold.protocols.records import Record, RecordStore
+from marginfold.protocols.results import Figure, Panel, Series, scatter_series
 from marginfold.protocols.statistics import Interval, paired_interval
 
 CONTROL = ("LSVA", PERMUTED_GRAPH)
@@ -32,6 +34,12 @@ SHOWN = 5
 
 DIGITS = 9
 """Digits by which errors differ; less is rounding, and the plainer method comes first."""
+
+WHOLE = "all features"
+"""The method without dimensions: a level in the error by dimension."""
+
+CURVE_METHODS = ("PCA", "LDA", "MMDA", "LSVA", "WSVDA", "KDA", "KLSVA")
+"""Lines of the error by dimension."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out, in rows and in words; the command fits the best method to all rows."""
+    """The conclusion: rows by error, sentences, and the command that fits the best method."""
 
     rows: Sequence[Row]
     best: str
@@ -282,3 +290,59 @@ def _about_the_graph(complete: dict[str, Array], comparison: Comparison) -> list
         "No evidence that the neighborhoods matter: LSVA's error minus that with the graph on "
         f"permuted rows (another permutation in each fold) is {numbers}."
     ]
+
+
+def pictures(comparison: Comparison, store: RecordStore) -> list[Figure]:
+    """Return the error by dimension and the two-dimensional maps, as far as there are records."""
+    evidence = Evidence(store, comparison.tasks())
+    made = [_curves(evidence), _maps(evidence)]
+    return [figure for figure in made if figure.panels and figure.panels[0].series]
+
+
+def _curves(evidence: Evidence) -> Figure:
+    series: list[Series] = []
+    for method in CURVE_METHODS:
+        values: dict[int, list[float]] = defaultdict(list)
+        for r in evidence.records(method=method, metric="error by dimension"):
+            if r.value is not None and r.dimension is not None:
+                values[r.dimension].append(PERCENT * r.value)
+        depth = max((len(v) for v in values.values()), default=0)
+        x = np.array(sorted(k for k, v in values.items() if len(v) == depth))
+        if len(x):
+            y = np.array([np.mean(values[k]) for k in x])
+            kind = "line" if len(x) > 1 else "points"
+            series.append(Series(method, x.astype(float), y, kind=kind))
+    whole = evidence.records(method=WHOLE, protocol="nested", metric="error")
+    if series and whole:
+        ends = np.array([min(s.x[0] for s in series), max(s.x[-1] for s in series)])
+        level = PERCENT * float(np.mean([r.value for r in whole if r.value is not None]))
+        series.append(Series(WHOLE, ends, np.full(2, level)))
+    panel = Panel("", series, "components", "error %, nearest neighbors")
+    return Figure(
+        STUDY,
+        "1",
+        "Error by dimension",
+        "Nearest neighbors on the first components, held-out rows, mean over folds; the graph "
+        "weight is the one chosen inside the training rows. The level is that of all features.",
+        [panel],
+        n_columns=1,
+        source={"study": STUDY, "metric": "error by dimension"},
+    )
+
+
+def _maps(evidence: Evidence) -> Figure:
+    panels = []
+    for method in PICTURES:
+        records = evidence.records(method=method, protocol="picture", metric="coordinate")
+        series = scatter_series(records)
+        if series:
+            panels.append(Panel(method, series, "component 1", "component 2"))
+    return Figure(
+        STUDY,
+        "2",
+        "Two dimensions",
+        "Rows that were not used to find the map (one fold), untuned parameters.",
+        panels,
+        n_columns=2,
+        source={"study": STUDY, "protocol": "picture"},
+    )

@@ -25,7 +25,7 @@ from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph, PermutedGraph
-from marginfold.protocols.embeddings import Embedding
+from marginfold.protocols.embeddings import EmbeddingMethod
 
 MOST_COMPONENTS = 10
 """Components of an embedding, at most."""
@@ -87,7 +87,7 @@ class Compared:
     words : str
         What it is.
     make : callable
-        From a `Size` to an `Embedding` or `Candidates`.
+        From a `Size` to an `EmbeddingMethod` or `Candidates`.
     slow : bool
         Whether it is left out above `SLOW_ROWS`.
     fit : str
@@ -97,7 +97,7 @@ class Compared:
     """
 
     words: str
-    make: Callable[[Size], Embedding | Candidates]
+    make: Callable[[Size], EmbeddingMethod | Candidates]
     slow: bool = False
     control: bool = False
     fit: str = ""
@@ -111,7 +111,7 @@ def _rbf(size: Size) -> Any:
 
 
 def _embedding(make: Callable[[Size], Any], weights: Sequence[float] = ()) -> Any:
-    return lambda size: Embedding(make(size), weights)
+    return lambda size: EmbeddingMethod(make(size), weights)
 
 
 def _choice(make: Callable[..., Any], **grid: Sequence[Any]) -> Any:
@@ -123,14 +123,14 @@ def _choice(make: Callable[..., Any], **grid: Sequence[Any]) -> Any:
 
 
 LARGEST_CLASS = "largest class"
-"""The control of all methods: whoever does no better has learnt nothing."""
+"""The baseline of all methods: one that does no better has learnt nothing."""
 
 PERMUTED_GRAPH = "LSVA permuted graph"
 """The control of LSVA."""
 
 METHODS: dict[str, Compared] = {
     "all features": Compared(
-        "nearest neighbors on all scaled features", lambda size: Embedding(None, nested=False)
+        "nearest neighbors on all scaled features", lambda size: EmbeddingMethod(None, nested=False)
     ),
     "PCA": Compared(
         "directions of largest variance", _embedding(lambda s: SVMPCA(s.n_components)), fit="svmpca"

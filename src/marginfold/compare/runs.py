@@ -1,26 +1,33 @@
-"""What a comparison computes: every method on every fold of the user's table."""
+"""What a comparison computes: every method on every fold of one table."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
-from marginfold.compare.data import SentRows, Source
 from marginfold.compare.methods import METHODS, Candidates, Size, suitable
 from marginfold.data.target import listed
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array
-from marginfold.protocols.embeddings import Embedding, measure, measure_nested
+from marginfold.protocols.embeddings import EmbeddingMethod, measure, measure_nested
 from marginfold.protocols.records import Result
-from marginfold.protocols.splits import folds
-from marginfold.protocols.study_tasks import Skip, Task
+from marginfold.protocols.results import coordinate_results
+from marginfold.protocols.splits import Fold, folds
+from marginfold.protocols.studies import Skip, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from marginfold.data import Columns
 
 STUDY = "compare"
 
@@ -158,86 +165,145 @@ def _many_classes() -> Iterator[None]:
 
 
 @_many_classes()
-def evaluate(task: Task, *, source: Source | SentRows) -> list[Result]:
+def evaluate(task: Task, *, source: Source | SentTable) -> list[Result]:
     """Measure a method on one fold."""
-    X, y, X_test, y_test, made = _prepared(task, source)
+    fold, made = _prepared(task, source)
+    n_folds = min(INNER_FOLDS, int(np.unique(fold.y, return_counts=True)[1].max()))
     nested = task.protocol == "nested"
     if isinstance(made, Candidates):
-        return _classified(made, X, y, X_test, y_test, nested, task.seed)
+        return _classified(made, fold, n_folds if nested else None, task.seed)
     if nested:
-        n_folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
         return measure_nested(
-            *(made, X, y, X_test, y_test, HEADS),
+            *(made, fold, HEADS),
             n_folds=n_folds,
             seed=task.seed,
             with_curve=True,
             choose_head=True,
         )
-    return measure(made, X, y, X_test, y_test, HEADS)
+    return measure(made, fold, HEADS)
 
 
-def _prepared(
-    task: Task, source: Source | SentRows
-) -> tuple[Array, Array, Array, Array, Embedding | Candidates]:
+def _prepared(task: Task, source: Source | SentTable) -> tuple[Fold, EmbeddingMethod | Candidates]:
     rows = source.read()
     if rows.hash != task.options["data"]:
         raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
     train, test = folds(rows.labels, task.options["folds"], task.seed)[task.fold]
     X, X_test = rows.encoded(train, test)
-    y, y_test = rows.labels[train], rows.labels[test]
-    made = METHODS[task.method].make(
-        Size(
-            X.shape[0], X.shape[1], len(np.unique(y)), task.seed * task.options["folds"] + task.fold
-        )
-    )
-    return X, y, X_test, y_test, made
+    fold = Fold(X, rows.labels[train], X_test, rows.labels[test])
+    draw = task.seed * task.options["folds"] + task.fold
+    size = Size(X.shape[0], X.shape[1], len(np.unique(fold.y)), draw)
+    return fold, METHODS[task.method].make(size)
 
 
-def _classified(
-    candidates: Candidates,
-    X: Array,
-    y: Array,
-    X_test: Array,
-    y_test: Array,
-    nested: bool,
-    seed: int,
-) -> list[Result]:
+def _classified(candidates: Candidates, fold: Fold, n_folds: int | None, seed: int) -> list[Result]:
     """Return the error of the candidate that folds of the training rows prefer, or of all."""
-    if not nested:
+    if n_folds is None:
         return [
-            Result("error", _error(estimator, X, y, X_test, y_test), params)
+            Result("error", _error(estimator, fold), params)
             for estimator, params in zip(candidates.estimators, candidates.params, strict=True)
         ]
     chosen = 0
     if len(candidates.estimators) > 1:
-        inner = folds(y, min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max())), seed)
-        errors = [
-            np.mean([_error(e, X[a], y[a], X[b], y[b]) for a, b in inner])
-            for e in candidates.estimators
-        ]
+        inner = fold.inner(n_folds, seed)
+        errors = [np.mean([_error(e, part) for part in inner]) for e in candidates.estimators]
         chosen = int(np.argmin(errors))
-    error = _error(candidates.estimators[chosen], X, y, X_test, y_test)
+    error = _error(candidates.estimators[chosen], fold)
     return [Result("error", error, candidates.params[chosen])]
 
 
-def _error(estimator: Any, X: Array, y: Array, X_test: Array, y_test: Array) -> float:
-    return float(np.mean(clone(estimator).fit(X, y).predict(X_test) != y_test))
+def _error(estimator: Any, fold: Fold) -> float:
+    return float(np.mean(clone(estimator).fit(fold.X, fold.y).predict(fold.X_test) != fold.y_test))
 
 
 @_many_classes()
-def draw(task: Task, *, source: Source | SentRows) -> list[Result]:
+def draw(task: Task, *, source: Source | SentTable) -> list[Result]:
     """Return two coordinates of held-out rows."""
-    X, y, X_test, y_test, made = _prepared(task, source)
+    fold, made = _prepared(task, source)
     if isinstance(made, Candidates):
-        transformer = made.estimators[0][:-1].fit(X, y)
+        transformer = made.estimators[0][:-1].fit(fold.X, fold.y)
     else:
-        transformer = clone(made.estimator).fit(X, y)
-    drawn = np.random.default_rng(task.seed).permutation(len(X_test))[:DRAWN_ROWS]
-    Z = transformer.transform(X_test[drawn])
+        transformer = clone(made.estimator).fit(fold.X, fold.y)
+    drawn = np.random.default_rng(task.seed).permutation(len(fold.X_test))[:DRAWN_ROWS]
+    Z = transformer.transform(fold.X_test[drawn])
     if Z.shape[1] < 2:
         raise Skip(f"{task.method} finds one component only")
-    return [
-        Result("coordinate", float(z[k]), {"row": i, "label": str(label)}, dimension=k + 1)
-        for i, (z, label) in enumerate(zip(Z, y_test[drawn], strict=True))
-        for k in range(2)
-    ]
+    return coordinate_results(Z[:, :2], map(str, fold.y_test[drawn]))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the table comes from, the user's or a bundled set: another process can read it too."""
+
+    path: str
+    target: str
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop_missing: bool = False
+    bundled: bool = False
+
+    def read(self) -> LabelledTable:
+        """Read, check and split the table into features and labels."""
+        return _read(self, _state(Path(self.path)))
+
+    def sent(self) -> SentTable:
+        """Return the table itself, for machines that do not see the file."""
+        return SentTable(self.path, self.read())
+
+
+@dataclass(frozen=True, eq=False)
+class SentTable:
+    """A table that is sent with the work, once for all tasks."""
+
+    path: str
+    rows: LabelledTable
+
+    def read(self) -> LabelledTable:
+        """Return the rows as they were read where the comparison was begun."""
+        return self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A table that was read: features with their kinds, labels, and a hash of both."""
+
+    name: str
+    frame: pd.DataFrame
+    labels: Array
+    columns: Columns
+
+    @cached_property
+    def hash(self) -> str:
+        """Hash of the values that enter the comparison."""
+        digest = hashlib.sha256()
+        digest.update(repr((self.columns.numbers, self.columns.levels)).encode())
+        digest.update(self.frame.to_csv(index=False).encode())
+        digest.update("\n".join(map(str, self.labels.tolist())).encode())
+        return digest.hexdigest()[:24]
+
+    def encoded(self, train: Array, test: Array) -> tuple[Array, Array]:
+        """Return rows as numbers; medians, scales and levels are those of the training rows."""
+        from marginfold.data.columns import encoder
+
+        fitted = encoder(self.columns, "standard").fit(self.frame.iloc[train])
+        parts = (fitted.transform(self.frame.iloc[part]) for part in (train, test))
+        rows, new = (np.asarray(part, dtype=np.float64) for part in parts)
+        return rows, new
+
+
+def _state(path: Path) -> tuple[Any, ...]:
+    """Return what differs when another file is meant or the file has changed."""
+    found = path.stat() if path.exists() else None
+    return path.absolute(), found and (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _read(source: Source, state: tuple[Any, ...]) -> LabelledTable:
+    from marginfold.data import inspect_columns, read_labelled
+    from marginfold.data.columns import arrange
+
+    features, labels = read_labelled(
+        source.path, source.target, drop=source.drop, drop_missing=source.drop_missing
+    )
+    columns = inspect_columns(features, categorical=source.categorical)
+    arranged = arrange(features, columns.numbers, columns.levels)
+    return LabelledTable(Path(source.path).name, arranged, labels, columns)

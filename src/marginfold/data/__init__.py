@@ -4,17 +4,13 @@ pandas and scikit-learn are imported where they are used: what is wrong with a f
 they are loaded.
 """
 
-from marginfold.data.catalogue import Entry, catalogue
+from marginfold.data.catalogue import Entry, catalogue, status, summary
 from marginfold.data.columns import Columns, inspect_columns
-from marginfold.data.dataset import Dataset
-from marginfold.data.generators import cross_planes, noisy_sine
-from marginfold.data.labelled import read_labelled
+from marginfold.data.dataset import Dataset, cross_planes, noisy_sine
 from marginfold.data.loading import load
-from marginfold.data.location import status, summary
 from marginfold.data.table_model import TableModel
-from marginfold.data.tables import read_table
-from marginfold.data.target import split_target
-from marginfold.data.writing import write_table
+from marginfold.data.tables import read_table, write_table
+from marginfold.data.target import read_labelled, split_target
 
 __all__ = [
     "Columns",

@@ -126,11 +126,7 @@ def encoder(columns: Columns, scale: str) -> ColumnTransformer:
         ),
     )
     parts = [
-        (
-            "numbers",
-            make_pipeline(median, *_scaler(scale)),
-            columns.numbers,
-        ),
+        ("numbers", make_pipeline(median, *_scaler(scale)), columns.numbers),
         ("levels", levels, columns.levels),
     ]
     return ColumnTransformer(

@@ -1,21 +1,35 @@
-"""Loading a data set by name, verified against the catalogue."""
+"""Loading a data set by name from the package, the user's folder or OpenML, verified.
+
+Files are ``.csv``, ``.csv.gz`` and ``.npz``; nothing in them is ever run.
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
+import zipfile
+import zlib
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from marginfold.data.catalogue import Entry, lookup
+from marginfold.data.catalogue import BUNDLED, DATA_HOME, Entry, folder, found_file, lookup
 from marginfold.data.dataset import Dataset
-from marginfold.data.location import BUNDLED, DATA_HOME, folder, found_file
-from marginfold.data.openml import download as download_file
-from marginfold.data.table_files import parse_table, read_table
-from marginfold.data.verification import verify
+from marginfold.data.verification import canonical_text, header, verify
 from marginfold.errors import InvalidInputError
+from marginfold.runtime.files import write_file
+from marginfold.validation.parameters import shown
+
+Fetch = Callable[[int], tuple[Any, Any]]
+"""Takes OpenML's number of a data set; returns a data frame and the column of labels."""
+
+REPLACE = "Replace it by an undamaged copy."
+"""What to do about a file that cannot be read."""
 
 
 def load(
@@ -78,7 +92,7 @@ def _bundled(entry: Entry) -> tuple[NDArray[Any], NDArray[Any]]:
             f"{resource} belongs to the package but cannot be read ({error.strerror}); "
             "install marginfold again."
         ) from error
-    X, y = parse_table(content, str(resource))
+    X, y = parse_arrays(content, str(resource))
     verify(entry, X, y, str(resource))
     return X, y
 
@@ -88,10 +102,10 @@ def _from_folder(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     path = found_file(entry, data_home)
     if path is None and download and entry.openml_id is not None:
-        path = download_file(entry, data_home)
+        path = fetch_file(entry, data_home)
     if path is None:
         raise InvalidInputError(_how_to_get(entry, data_home))
-    X, y = read_table(path)
+    X, y = read_arrays(path)
     verify(entry, X, y, str(path))
     return X, y
 
@@ -102,3 +116,138 @@ def _how_to_get(entry: Entry, data_home: Path) -> str:
     if entry.openml_id is None:
         return f"{absent} and cannot be downloaded; {put} (source: {entry.source})."
     return f"{absent}; {put}, or call load({entry.name!r}, download=True)."
+
+
+def fetch_frame(data_id: int) -> tuple[Any, Any]:
+    """Fetch a data set through scikit-learn, which keeps a copy in its own folder."""
+    from sklearn.datasets import fetch_openml
+
+    return fetch_openml(data_id=data_id, as_frame=True, return_X_y=True)
+
+
+def fetch_file(entry: Entry, data_home: Path, *, fetch: Fetch = fetch_frame) -> Path:
+    """Fetch a data set, verify it, and write it into the folder; return its path.
+
+    A file that exists is not replaced, and nothing stays behind if anything fails.
+    """
+    if entry.openml_id is None:
+        raise InvalidInputError(f"OpenML has no data set {entry.name!r}; {entry.source}.")
+    origin = f"OpenML's data set {entry.openml_id}"
+    try:
+        frame, target = fetch(entry.openml_id)
+    except (OSError, ValueError, ImportError) as error:
+        raise InvalidInputError(
+            f"{origin} ({entry.name}) could not be fetched: {error}. Try again later, or put "
+            f"{entry.file} into {data_home}."
+        ) from error
+    X, y = _openml_values(frame, origin), _openml_labels(target, entry)
+    verify(entry, X, y, origin)
+    return _write_new(data_home / entry.file, canonical_text(X, y).encode())
+
+
+def _openml_values(frame: Any, origin: str) -> NDArray[Any]:
+    """Return the numbers; a column of categories holds them as text."""
+    columns = [frame.iloc[:, j].astype(object) for j in range(frame.shape[1])]
+    try:
+        return np.column_stack([column.to_numpy().astype(np.float64) for column in columns])
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{origin} holds something else than numbers: {error}.") from error
+
+
+def _openml_labels(target: Any, entry: Entry) -> NDArray[Any]:
+    texts = [str(label) for label in target]
+    if set(texts) == set(entry.openml_labels):
+        texts = [entry.openml_labels[text] for text in texts]
+    return as_labels(texts)
+
+
+def _write_new(path: Path, content: bytes) -> Path:
+    if path.suffix == ".gz":
+        content = gzip.compress(content, mtime=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, content)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{path} cannot be written: {error.strerror}. Choose another data_home."
+        ) from error
+    return path
+
+
+def read_arrays(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return values and labels of a file, which errors name."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}.") from error
+    return parse_arrays(content, str(path))
+
+
+def parse_arrays(content: bytes, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return values and labels of a file's content; the end of its name tells the format."""
+    if name.endswith(".npz"):
+        return _parse_npz(content, name)
+    if name.endswith(".gz"):
+        content = _decompressed(content, name)
+    try:
+        text = content.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{name} is no table of text: {error}. {REPLACE}") from error
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return _parse_csv(lines, name)
+
+
+def as_labels(texts: list[str]) -> NDArray[Any]:
+    """Return whole numbers where all labels are such, else the words themselves."""
+    words = np.array(texts, dtype=np.str_)
+    try:
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return words
+    return numbers if [str(number) for number in numbers.tolist()] == texts else words
+
+
+def _decompressed(content: bytes, name: str) -> bytes:
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInputError(f"{name} is no whole gzip file: {error}. {REPLACE}") from error
+
+
+def _parse_csv(lines: list[str], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    columns = lines[0].count(",")
+    if columns == 0 or lines[0] != header(columns):
+        raise InvalidInputError(
+            f"{name} must start with a line f1,f2,...,label; got {shown(lines[0])}. {REPLACE}"
+        )
+    rows = [line.split(",") for line in lines[1:]]
+    for number, cells in enumerate(rows, start=2):
+        if len(cells) != columns + 1:
+            raise InvalidInputError(
+                f"{name}, line {number}: got {len(cells)} cells, need {columns + 1}. {REPLACE}"
+            )
+    values = [_numbers(cells[:-1], f"{name}, line {i}") for i, cells in enumerate(rows, start=2)]
+    X = np.array(values, dtype=np.float64).reshape(len(rows), columns)
+    return X, as_labels([cells[-1] for cells in rows])
+
+
+def _numbers(cells: list[str], place: str) -> list[float]:
+    try:
+        return [float(cell or "nan") for cell in cells]
+    except ValueError as error:
+        raise InvalidInputError(f"{place}: {error}. {REPLACE}") from error
+
+
+def _parse_npz(content: bytes, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            X, y = arrays["X"].astype(np.float64), arrays["y"].astype(np.int64)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInputError(
+            f"{name} is no whole .npz file with the numbers X and y: {error}. {REPLACE}"
+        ) from error
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        raise InvalidInputError(
+            f"{name} must hold X of shape (n, d) and y of shape (n,); got {X.shape} and {y.shape}."
+        )
+    return X, y

@@ -11,10 +11,40 @@ from pathlib import Path
 from typing import Any
 
 from marginfold._version import __version__
-from marginfold.data.allowed_types import ALLOWED
+from marginfold.data.table_model import TableModel
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
+from marginfold.estimators.discriminant import KDA, LDA
+from marginfold.estimators.eigenmaps import LaplacianEigenmaps
+from marginfold.estimators.gesvm import GESVC, LapSVC
+from marginfold.estimators.graph_embedding import GraphEmbedding
+from marginfold.estimators.locally_linear import LocallyLinearEmbedding
+from marginfold.estimators.lpp import LPP, NPE
+from marginfold.estimators.lsva import LSVA
+from marginfold.estimators.margin_map import MarginMap
+from marginfold.estimators.mmda import MMDA
+from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
+from marginfold.estimators.reconstruction import AffineSubspace, FixedPoint, Learned, LeastSquares
+from marginfold.estimators.svm_pca import SVMPCA
+from marginfold.estimators.twinsvm import TwinSVC
+from marginfold.estimators.wsvda import WSVDA
+from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel
+from marginfold.feature_maps.transformed import Transformed
+from marginfold.graphs import (
+    AnchorGraph,
+    BetweenClassGraph,
+    NeighborGraph,
+    PermutedGraph,
+    PrecomputedGraph,
+    ReconstructionGraph,
+    TotalGraph,
+    WithinClassGraph,
+)
+from marginfold.graphs.neighbors import HeatLink
+from marginfold.graphs.reconstruction import BarycentricLink
+from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable, write_file
+from marginfold.svm import Automatic, InteriorPoint, LibSVM
 
 SCHEMA = 1
 """Number of the layout of a model file; a larger one was written by a later marginfold."""
@@ -30,6 +60,24 @@ COMPARED = ("marginfold", "numpy", "scikit-learn")
 
 LOSSY_KEYS = frozenset({"bool", "bool_"})
 """Types of dictionary keys that the format reads back as something else."""
+
+TYPES = (
+    *(GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding),
+    *(LapSVC, LaplacianEigenmaps, LocallyLinearEmbedding, MarginMap, TwinSVC),
+    *(ExactKernel, Linear, LowRankKernel, Transformed, Automatic, InteriorPoint, LibSVM),
+    *(AnchorGraph, BetweenClassGraph, NeighborGraph, PermutedGraph, PrecomputedGraph),
+    *(ReconstructionGraph, TotalGraph, WithinClassGraph, ScaledGraph, SumGraph),
+    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
+)
+"""The public estimators, and what a fitted one may be made of."""
+
+FOREIGN = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"})
+"""Plain containers in fitted scikit-learn parts that skops does not trust by itself: the type of
+an encoder's output, and the list of unused columns (before scikit-learn 1.9)."""
+
+ALLOWED = FOREIGN | {f"{kind.__module__}.{kind.__qualname__}" for kind in TYPES}
+"""The types that a model file may hold beside those that skops itself trusts.  Nothing in a file
+adds to this list."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

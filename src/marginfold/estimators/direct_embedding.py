@@ -15,10 +15,9 @@ from marginfold.errors import (
     MarginfoldWarning,
     warn,
 )
-from marginfold.graphs import Laplacian, resolve_graph
+from marginfold.graphs import GraphRows, Laplacian, laplacian_of, resolve_graph, uses_labels
 from marginfold.graphs.exact_search import matching_rows
-from marginfold.graphs.laplacian import ABSENT
-from marginfold.graphs.node_graph import Link, NodeGraph
+from marginfold.graphs.laplacian import ABSENT, Link, NodeGraph
 from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.linalg import felt_nodes, smallest_pairs
 from marginfold.linalg.tall import Array, column_signs, dense
@@ -56,8 +55,10 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             check_memory(self, X)
             X, weights = read_rows(self, X, sample_weight)
             rule = resolve_graph(self.graph)
-            labels = y if getattr(rule, "uses_labels", True) else None
-            laplacian = rule.build(X, labels, sample_weight=weights)
+            if uses_labels(rule):
+                laplacian = rule.build(X, y, sample_weight=weights)
+            else:
+                laplacian = laplacian_of(rule, GraphRows.of(X, weights))
             self._embed(_canonical(X), weights, laplacian)
         return self
 

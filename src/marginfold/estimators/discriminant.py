@@ -36,16 +36,35 @@ class LDA(GraphEmbedding):
         difference for features in different units).  The default only makes S_W definite; it is
         felt when features have variances many decades apart: standardise them.
     kernel : str, callable, feature map or transformer, default="linear"
-        See `MMDA`, and `KDA` for a better start with kernels.
-    unlabeled, reconstruct
-        See `GraphEmbedding`.
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.  `KDA` is a better start with kernels.
+    unlabeled : object, default=None
+        Rows whose label equals this have none: they take part in centring only.
+    reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
+        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
+        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
+        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
 
     Attributes
     ----------
-    components_, eigenvalues_, mean_, n_components_, classes_, feature_map_, directions_
-        See `GraphEmbedding`.  The within-class variance of each component is 1 (with the ridge).
+    components_ : array of shape (n_components_, n_features)
+        Directions, in feature coordinates if the kernel is not linear.  The largest score of each
+        on the training rows is positive; its within-class variance is 1 (with the ridge).
+    eigenvalues_ : array of shape (n_components_,)
+        The ratios, largest first.
+    mean_ : array of shape (n_features,)
+        Mean of the training rows (linear kernel only).
+    n_components_ : int
+        Number of components that carry something.
     shrinkage_ : float
         The shrinkage used.
+    classes_ : array of shape (n_classes,)
+        The classes.
+    feature_map_ : object
+        The fitted feature map of the kernel.
+    directions_ : array of shape (n_coordinates, n_components_)
+        The directions in the coordinates of the feature map.
 
     Notes
     -----
@@ -106,14 +125,36 @@ class KDA(LDA):
     shrinkage : float or "auto", default=1e-3
         In the space of a kernel a small shrinkage overfits.
     kernel : str, callable, feature map or transformer, default="rbf"
-        See `MMDA`.  With many rows use ``Nystroem``.
-    unlabeled, reconstruct
-        See `GraphEmbedding`.
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``, which
+        is for many rows.
+    unlabeled : object, default=None
+        Rows whose label equals this have none: they take part in centring only.
+    reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
+        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
+        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
+        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
 
     Attributes
     ----------
-    components_, eigenvalues_, shrinkage_, n_components_, classes_, feature_map_, directions_
-        See `LDA`.
+    components_ : array of shape (n_components_, n_features)
+        Directions, in feature coordinates if the kernel is not linear.  The largest score of each
+        on the training rows is positive; its within-class variance is 1 (with the ridge).
+    eigenvalues_ : array of shape (n_components_,)
+        The ratios, largest first.
+    mean_ : array of shape (n_features,)
+        Mean of the training rows (linear kernel only).
+    n_components_ : int
+        Number of components that carry something.
+    shrinkage_ : float
+        The shrinkage used.
+    classes_ : array of shape (n_classes,)
+        The classes.
+    feature_map_ : object
+        The fitted feature map of the kernel.
+    directions_ : array of shape (n_coordinates, n_components_)
+        The directions in the coordinates of the feature map.
 
     References
     ----------

@@ -12,11 +12,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from marginfold.feature_maps import Linear
+from marginfold.feature_maps import FeatureMap, Linear
 from marginfold.geometry.metric import Metric, rank_of
 from marginfold.geometry.moments import spread
+from marginfold.graphs import GraphLike, GraphRows, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
-from marginfold.linalg.tall import Array, SharedRows, dense, rotated
+from marginfold.linalg.tall import Array, SharedRows, dense, gram, is_constant, rotated
+from marginfold.svm import BlockRows
 from marginfold.validation.labels import UNLABELLED
 
 
@@ -32,7 +34,7 @@ class Coordinates(Protocol):
     """Rows z of shape (r,) with weights and class numbers, wherever they are."""
 
     @property
-    def feature_map(self) -> Any:
+    def feature_map(self) -> FeatureMap:
         """The fitted feature map."""
 
     @property
@@ -48,6 +50,10 @@ class Coordinates(Protocol):
         """Sample weights."""
 
     @property
+    def n_columns(self) -> int:
+        """Number of coordinates."""
+
+    @property
     def total(self) -> Array:
         """The weighted Z'Z."""
 
@@ -59,16 +65,16 @@ class Coordinates(Protocol):
     def n_varying(self) -> int:
         """Number of dimensions whose variance shrinkage counts."""
 
-    def form(self, rule: Any) -> GraphForm:
+    def form(self, rule: GraphLike) -> GraphForm:
         """Build the graph of a rule on the rows."""
 
     def spread(self, weights: Array) -> Array:
         """Return the scatter about the mean, both with the given weights."""
 
-    def class_scatter(self, rule: Any, code: int, factor: float) -> Array:
+    def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
         """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
 
-    def solver_rows(self, metric: Metric) -> Any:
+    def solver_rows(self, metric: Metric) -> SharedRows | BlockRows:
         """Return the labelled rows in the eigenvectors of the metric, for the solvers."""
 
 
@@ -80,7 +86,9 @@ class RemoteRows(Protocol):
     def shape(self) -> tuple[int, int]:
         """Rows and features."""
 
-    def coordinates(self, feature_map: Any, weights: Array, codes: Array | None) -> Coordinates:
+    def coordinates(
+        self, feature_map: FeatureMap, weights: Array, codes: Array | None
+    ) -> Coordinates:
         """Fit a feature map on the rows and apply it."""
 
 
@@ -93,32 +101,47 @@ class LocalCoordinates:
     feature_map : object
         Fitted.
     rows : array of shape (n, m)
-        Their product with the axes has the coordinates; it is written over them when `Z` is asked
-        for.
+        The coordinates are ``(rows - origin) @ axes``; they take the place of the rows when `Z` is
+        asked for.
     axes : array of shape (m, r) or None
-        Orthonormal columns; None stands for the identity.
-    total : array of shape (r, r)
-        The weighted Z'Z.
+        Orthonormal columns; None stands for the identity.  With axes, the rows may be written to.
+    origin : array of shape (m,) or None
+        None stands for 0.
     points : array or sparse matrix
         The rows that graphs are built on.
     codes : array of shape (n,) or None
     weights : array of shape (n,)
+    known_total : array of shape (r, r) or None
+        The weighted Z'Z, if the feature map knows it.
     """
 
-    feature_map: Any
+    feature_map: FeatureMap
     rows: Array
     axes: Array | None
-    total: Array
+    origin: Array | None
     points: Any
     codes: Array | None
     weights: Array
+    known_total: Array | None = None
 
     @property
     def Z(self) -> Array:  # noqa: N802
         """The coordinates of all rows, shape (n, r)."""
+        if self.origin is not None:
+            self.rows, self.origin = self.rows - self.origin, None
         if self.axes is not None:
             self.rows, self.axes = rotated(self.rows, self.axes), None
         return self.rows
+
+    @property
+    def n_columns(self) -> int:
+        """Number of coordinates."""
+        return int((self.rows if self.axes is None else self.axes).shape[1])
+
+    @cached_property
+    def total(self) -> Array:
+        """The weighted Z'Z."""
+        return gram(self.Z, self.weights) if self.known_total is None else self.known_total
 
     @cached_property
     def blocks(self) -> LocalBlocks:
@@ -138,13 +161,11 @@ class LocalCoordinates:
         low, high = (dense(bound).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
         return max(int(np.count_nonzero(low < high)), 1)
 
-    def form(self, rule: Any) -> GraphForm:
+    def form(self, rule: GraphLike) -> GraphForm:
         """Build the graph on the points."""
-        laplacian = rule.build(
-            self.points, self.codes, unlabeled=UNLABELLED, sample_weight=self.weights
-        )
+        laplacian = laplacian_of(rule, GraphRows.of(self.points, self.weights, self.codes))
         if self.axes is None:
-            return GraphForm(laplacian.scatter(self.rows), laplacian.degrees)
+            return GraphForm(laplacian.scatter(self.Z), laplacian.degrees)
         total = self.axes @ self.total @ self.axes.T
         scatter = self.axes.T @ laplacian.scatter_with(self.rows, total) @ self.axes
         return GraphForm(0.5 * (scatter + scatter.T), laplacian.degrees)
@@ -153,19 +174,21 @@ class LocalCoordinates:
         """Return the scatter about the mean, both with the given weights."""
         return spread(LocalBlocks([Block(self.Z, np.zeros(len(self.Z)), weights)]))
 
-    def class_scatter(self, rule: Any, code: int, factor: float) -> Array:
+    def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
         """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
         members = np.flatnonzero((self.codes == code) & (self.weights > 0))
-        laplacian = rule.build(
-            self.points[members],
-            np.full(len(members), code),
-            sample_weight=factor * self.weights[members],
-        )
+        one_class = np.zeros(len(members), dtype=np.intp)
+        weights = factor * self.weights[members]
+        laplacian = laplacian_of(rule, GraphRows.of(self.points[members], weights, one_class))
         return np.asarray(laplacian.scatter(self.Z[members]))
 
     def solver_rows(self, metric: Metric) -> SharedRows:
         """Return the labelled rows in the eigenvectors of the metric."""
-        known = np.asarray(self.codes) != UNLABELLED
+        codes = np.asarray(self.codes)
+        everyone = bool(codes.min() != UNLABELLED)
         turns = [turn for turn in (self.axes, metric.Q) if turn is not None]
         rotation = turns[0] @ turns[1] if len(turns) == 2 else next(iter(turns), None)
-        return SharedRows(self.rows if known.all() else self.rows[known], rotation)
+        rows = self.rows if everyone else self.rows[codes != UNLABELLED]
+        # a mean row with equal weights is that of all rows
+        centred = self.origin is not None and everyone and is_constant(self.weights)
+        return SharedRows(rows, rotation, origin=self.origin, centred=centred)

@@ -17,6 +17,7 @@ from marginfold.geometry.directions import batch_of, gain_of
 from marginfold.geometry.metric import Penalty
 from marginfold.geometry.one_vs_rest import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
+from marginfold.graphs.rule import GraphRule
 from marginfold.linalg.tall import Array
 from marginfold.runtime.progress import report
 from marginfold.svm import SVMBatch, SVMSolution, SVMSolver
@@ -59,13 +60,18 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
     C : float, default=1.0
         Cost of a margin violation.
     kernel : str, callable, feature map or transformer, default="linear"
-        See `MMDA`.
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
     graph : str or graph rule, default="knn"
-        "knn", "within", "between", "total", "lle", "anchors", or a rule; see `LSVA`.
+        "knn", "within", "between", "total", "lle", "anchors" (for very many rows), a rule such as
+        ``NeighborGraph(5)`` or a sum like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The
+        graph is built on the input rows (on the kernel's coordinates if it is precomputed).
     graph_weight : float, default=1.0
         Weight lam of the graph; 0 is the plain support vector machine.
     normalize_graph : bool, default=True
-        Whether lam is in units of the data, see `LSVA`; False is the paper's raw lam.
+        Whether lam is in units of the data: 1 then gives the graph and ``|w|^2`` the same mean
+        weight, ``lam = graph_weight tr(ZZ') / tr(Z (Z'LZ) Z')``.  False is the paper's raw lam.
     class_weight : None, "balanced" or dict, default=None
         Cost factors; "balanced" gives both sides of each one-vs-rest task the same total cost.
     unlabeled : object, default=None
@@ -83,14 +89,18 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         Intercepts in input units (linear kernel only).
     intercepts_ : array of shape (n_classes or 1,)
         Intercepts in the coordinates of the feature map.
-    classes_ : array
-    gap_ : array
+    classes_ : array of shape (n_classes,)
+        Class labels, sorted.
+    gap_ : array of shape (n_classes or 1,)
         Certified relative duality gap of each one-vs-rest problem.
-    gain_ : array
-        Relative gain of each problem over a constant.
+    gain_ : array of shape (n_classes or 1,)
+        Relative gain of each problem over a constant, between 0 and 1.
     n_iter_ : int
+        Iterations of the solver for the slowest of the problems.
     feature_map_ : object
+        The fitted feature map of the kernel.
     directions_ : array of shape (n_coordinates, n_classes or 1)
+        Weights in the coordinates of the feature map.
 
     Notes
     -----
@@ -121,12 +131,12 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         *,
         C: float = 1.0,
         kernel: Any = "linear",
-        graph: Any = "knn",
+        graph: str | GraphRule = "knn",
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
         class_weight: Any = None,
         unlabeled: Any = None,
-        solver: Any = "auto",
+        solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.C = C
@@ -207,7 +217,7 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
     def _decision_values(self, X: Any) -> Array:
-        values = np.asarray(self.feature_map_.project(X, self.directions_) + self.intercepts_)
+        values = np.asarray(self.feature_map_.images(X, self.directions_) + self.intercepts_)
         return values[:, 0] if values.shape[1] == 1 else values
 
 
@@ -222,16 +232,51 @@ class LapSVC(GESVC):
 
     Parameters
     ----------
-    C, kernel, graph, graph_weight, normalize_graph, class_weight, solver, tol
-        See `GESVC`.
+    C : float, default=1.0
+        Cost of a margin violation.
+    kernel : str, callable, feature map or transformer, default="linear"
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
+    graph : str or graph rule, default="knn"
+        "knn", "within", "between", "total", "lle", "anchors" (for very many rows), a rule such as
+        ``NeighborGraph(5)`` or a sum like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The
+        graph is built on the input rows (on the kernel's coordinates if it is precomputed).
+    graph_weight : float, default=1.0
+        Weight lam of the graph; 0 is the plain support vector machine.
+    normalize_graph : bool, default=True
+        Whether lam is in units of the data: 1 then gives the graph and ``|w|^2`` the same mean
+        weight, ``lam = graph_weight tr(ZZ') / tr(Z (Z'LZ) Z')``.  False is the paper's raw lam.
+    class_weight : None, "balanced" or dict, default=None
+        Cost factors; "balanced" gives both sides of each one-vs-rest task the same total cost.
     unlabeled : object, default=-1
         The label of rows without one.  It is found among text labels too, as "-1".  Leave such
         rows out when you score predictions: the marker is not a class.
+    solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
+        "auto" takes what is quickest for the shape of the problem; every solution is certified.
+    tol : float, default=1e-8
+        Relative duality gap.
 
     Attributes
     ----------
-    coef_, intercept_, intercepts_, classes_, gap_, gain_, n_iter_, feature_map_, directions_
-        See `GESVC`.
+    coef_ : array of shape (n_classes or 1, n_features)
+        Weights in input units (linear kernel only).
+    intercept_ : array of shape (n_classes or 1,)
+        Intercepts in input units (linear kernel only).
+    intercepts_ : array of shape (n_classes or 1,)
+        Intercepts in the coordinates of the feature map.
+    classes_ : array of shape (n_classes,)
+        Class labels, sorted.
+    gap_ : array of shape (n_classes or 1,)
+        Certified relative duality gap of each one-vs-rest problem.
+    gain_ : array of shape (n_classes or 1,)
+        Relative gain of each problem over a constant, between 0 and 1.
+    n_iter_ : int
+        Iterations of the solver for the slowest of the problems.
+    feature_map_ : object
+        The fitted feature map of the kernel.
+    directions_ : array of shape (n_coordinates, n_classes or 1)
+        Weights in the coordinates of the feature map.
 
     References
     ----------
@@ -255,12 +300,12 @@ class LapSVC(GESVC):
         *,
         C: float = 1.0,
         kernel: Any = "linear",
-        graph: Any = "knn",
+        graph: str | GraphRule = "knn",
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
         class_weight: Any = None,
         unlabeled: Any = -1,
-        solver: Any = "auto",
+        solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
     ) -> None:
         super().__init__(

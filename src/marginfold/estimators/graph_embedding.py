@@ -18,7 +18,7 @@ from marginfold.geometry.embedding import (
     graph_embedding,
 )
 from marginfold.geometry.moments import score_signs
-from marginfold.graphs import SHORTHANDS, resolve_graph
+from marginfold.graphs import SHORTHANDS, resolve_graph, uses_labels
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
 from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.linalg.tall import Array, one_blas_thread
@@ -62,7 +62,7 @@ class Recipe:
         rules = [
             SHORTHANDS[g]() if isinstance(g, str) and g in SHORTHANDS else g for g in self.graphs
         ]
-        return any(bool(getattr(rule, "uses_labels", hasattr(rule, "build"))) for rule in rules)
+        return any(uses_labels(rule) for rule in rules)
 
 
 class GraphEmbedding(Projection):
@@ -89,7 +89,9 @@ class GraphEmbedding(Projection):
         rows weighted by their degrees in the intrinsic graph, about their weighted mean (which
         removes the trivial, constant solution).
     kernel : str, callable, feature map or transformer, default="linear"
-        See `MMDA`.
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
     ridge : float, default=1e-3
         Relative ridge.  It matters with kernels: 1e-6 overfits.  Without an intrinsic graph there
         is none.
@@ -99,7 +101,9 @@ class GraphEmbedding(Projection):
     unlabeled : object, default=None
         Rows with this label have none: graphs of classes leave them isolated.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
-        See `MMDA`.
+        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
+        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
+        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
 
     Attributes
     ----------
@@ -112,10 +116,12 @@ class GraphEmbedding(Projection):
         Mean of the training rows (linear kernel only).
     n_components_ : int
         Number of components that carry something.
-    classes_ : array
-        If one of the graphs has classes.
+    classes_ : array of shape (n_classes,)
+        The classes, if one of the graphs has them.
     feature_map_ : object
+        The fitted feature map of the kernel.
     directions_ : array of shape (n_coordinates, n_components_)
+        The directions in the coordinates of the feature map.
 
     Notes
     -----

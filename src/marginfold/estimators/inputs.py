@@ -1,4 +1,4 @@
-"""What every method does first: rows, labels, coordinates, and the metric of the margin."""
+"""From validated rows to the solver: feature map, metric of the margin, one-vs-rest rows."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+from scipy.sparse import issparse
 
 from marginfold.errors import InvalidParameterError
 from marginfold.estimators.embedded_rows import Coordinates, LocalCoordinates, RemoteRows
-from marginfold.feature_maps import LowRankKernel, is_pairwise, resolve_feature_map
+from marginfold.feature_maps import (
+    FeatureMap,
+    Linear,
+    LowRankKernel,
+    is_pairwise,
+    resolve_feature_map,
+)
 from marginfold.geometry.metric import Metric, Penalty
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
-from marginfold.linalg.tall import Array, dense, gram
+from marginfold.linalg.tall import Array, SharedRows, dense
 from marginfold.planner.check import check_memory
-from marginfold.svm import Automatic, InteriorPoint, LibSVM, SVMSolver
+from marginfold.svm import Automatic, BlockRows, InteriorPoint, LibSVM, SVMSolver
 from marginfold.validation.labels import UNLABELLED
 from marginfold.validation.parameters import shown
-from marginfold.validation.rows import read_labelled
+from marginfold.validation.rows import LabelledInput, read_labelled
 
 SOLVERS: dict[str, Any] = {
     "auto": Automatic,
@@ -32,15 +39,18 @@ COPY = 1e-13
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that does not depend on C or on the graph weight."""
+    """Everything that does not depend on C or on the graph weight.
+
+    The total scatter is there if the metric or the filling up with variance needs it.
+    """
 
     X: Any
     weights: Array
     classes: Array
-    feature_map: Any
+    feature_map: FeatureMap
     metric: Metric
-    total: Array
-    rows: Any
+    total: Array | None
+    rows: SharedRows | BlockRows
     labelled: LabelledRows
 
 
@@ -55,15 +65,22 @@ def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
     balanced, factors = class_factors(estimator.class_weight, read.classes)
     c = coordinates(estimator.kernel, read.X, read.weights, read.codes)
     scatter = None if penalty.graph is None else c.form(penalty.graph).scatter
-    metric = penalty.metric(scatter, c.total)
-    known = read.codes != UNLABELLED
-    labelled = LabelledRows(
-        read.codes[known], read.weights[known], len(read.classes), balanced, factors
-    )
+    wants_total = scatter is not None or getattr(estimator, "on_exhausted", None) == "pca"
+    total = c.total if wants_total else None
+    metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(scatter, total)
+    labelled = _labelled(read, balanced, factors)
     rows = c.solver_rows(metric)
     return Prepared(
-        read.X, read.weights, read.classes, c.feature_map, metric, c.total, rows, labelled
+        read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled
     )
+
+
+def _labelled(read: LabelledInput, balanced: bool, factors: Array) -> LabelledRows:
+    codes, weights = read.codes, read.weights
+    if codes.min() == UNLABELLED:
+        known = codes != UNLABELLED
+        codes, weights = codes[known], weights[known]
+    return LabelledRows(codes, weights, len(read.classes), balanced, factors)
 
 
 def coordinates(
@@ -73,14 +90,26 @@ def coordinates(
     feature_map = resolve_feature_map(kernel).set_params(**options)
     if isinstance(X, RemoteRows):
         return X.coordinates(feature_map, weights, codes)
+    found = _local_coordinates(feature_map, X, weights, codes)
+    return replace(found, points=_kernel_points(X, found.Z)) if is_pairwise(kernel) else found
+
+
+def _local_coordinates(
+    feature_map: FeatureMap, X: Any, weights: Array, codes: Array | None
+) -> LocalCoordinates:
+    """Fit a feature map on rows in memory; of what it can leave undone, nothing is done yet."""
     if isinstance(feature_map, LowRankKernel):
         rows, axes = feature_map.fit_factor(X, sample_weight=weights)
         total = feature_map.fitted_scatter(weights)
+        return LocalCoordinates(feature_map, rows, axes, None, X, codes, weights, total)
+    if isinstance(feature_map, Linear) and not issparse(X):
+        if feature_map.fit_mean(X, sample_weight=weights):
+            origin = feature_map.mean_ if feature_map.center else None
+            return LocalCoordinates(feature_map, X, None, origin, X, codes, weights)
+        rows = feature_map.coordinates(X)
     else:
-        rows, axes = feature_map.fit_coordinates(X, sample_weight=weights), None
-        total = gram(rows, weights)
-    found = LocalCoordinates(feature_map, rows, axes, total, X, codes, weights)
-    return replace(found, points=_kernel_points(X, found.Z)) if is_pairwise(kernel) else found
+        rows = feature_map.fit_coordinates(X, sample_weight=weights)
+    return LocalCoordinates(feature_map, rows, None, None, X, codes, weights)
 
 
 def _kernel_points(K: Any, Z: Array) -> Array:

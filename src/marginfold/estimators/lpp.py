@@ -52,13 +52,32 @@ class LPP(NeighborPreset):
         Largest number of components.
     graph : str or graph rule, default="knn"
         The graph; with ``NeighborGraph(within_class=True)`` supervised.
-    kernel, ridge, reconstruct
-        See `GraphEmbedding`.
+    kernel : str, callable, feature map or transformer, default="linear"
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
+    ridge : float, default=1e-3
+        Relative ridge, rho = ridge tr(Z'LZ) / rank(Z).  It matters with kernels: 1e-6 overfits.
+    reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
+        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
+        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
+        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
 
     Attributes
     ----------
-    components_, eigenvalues_, mean_, n_components_, feature_map_, directions_
-        See `GraphEmbedding`.  The degree-weighted variance of each score is 1.
+    components_ : array of shape (n_components_, n_features)
+        Directions, in feature coordinates if the kernel is not linear.  The largest score of each
+        on the training rows is positive; its degree-weighted variance is 1.
+    eigenvalues_ : array of shape (n_components_,)
+        The ratios, largest first.
+    mean_ : array of shape (n_features,)
+        Mean of the training rows (linear kernel only).
+    n_components_ : int
+        Number of components that carry something.
+    feature_map_ : object
+        The fitted feature map of the kernel.
+    directions_ : array of shape (n_coordinates, n_components_)
+        The directions in the coordinates of the feature map.
 
     References
     ----------
@@ -90,13 +109,32 @@ class NPE(NeighborPreset):
         Largest number of components.
     graph : str or graph rule, default="lle"
         The graph of reconstruction weights, ``ReconstructionGraph(n_neighbors=5)`` for example.
-    kernel, ridge, reconstruct
-        See `GraphEmbedding`.
+    kernel : str, callable, feature map or transformer, default="linear"
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
+    ridge : float, default=1e-3
+        Relative ridge, rho = ridge tr(Z'LZ) / rank(Z).  It matters with kernels: 1e-6 overfits.
+    reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
+        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
+        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
+        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
 
     Attributes
     ----------
-    components_, eigenvalues_, mean_, n_components_, feature_map_, directions_
-        See `GraphEmbedding`.  Scores have variance 1.
+    components_ : array of shape (n_components_, n_features)
+        Directions, in feature coordinates if the kernel is not linear.  The largest score of each
+        on the training rows is positive; its variance is 1.
+    eigenvalues_ : array of shape (n_components_,)
+        The ratios, largest first.
+    mean_ : array of shape (n_features,)
+        Mean of the training rows (linear kernel only).
+    n_components_ : int
+        Number of components that carry something.
+    feature_map_ : object
+        The fitted feature map of the kernel.
+    directions_ : array of shape (n_coordinates, n_components_)
+        The directions in the coordinates of the feature map.
 
     References
     ----------

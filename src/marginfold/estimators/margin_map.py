@@ -55,20 +55,20 @@ EXACT_ROWS = 2000
 EXACT_RANK = 200
 """Leading kernel coordinates that the default classifier takes."""
 
-DOTS = 0.1
-"""Share of rows on an anchor, to the last digit, above which a map is more dots than a map."""
+SATURATED = 0.1
+"""Share of rows whose softmax is 1 to the last digit (they are on an anchor) that is warned of."""
 
 LANDMARKS = 500
 """Landmarks that the default classifier takes of more rows."""
 
 SHARPNESS_GRID = 2.0 ** np.arange(0.0, 4.5, 0.5)
-"""What "auto" chooses from: classes run together in smoother maps and are dots in sharper ones."""
+"""What "auto" chooses from: classes overlap in smoother maps, sharper ones are saturated."""
 
 ORDER_SHARPNESS = 2.0
 """Sharpness of the weights whose confusion orders the classes, whatever that of the map is."""
 
 TOLERANCE = 0.01
-"""Held-out accuracy that a smoother map may lack: the last hundredth is reached by dots only."""
+"""Held-out accuracy that a smoother map may lack: only saturated maps reach the last hundredth."""
 
 
 class Splits:
@@ -151,11 +151,11 @@ class MarginMap(
     Two classes have one margin: their map is the segment between (1, 0) and (-1, 0), the second
     coordinate is 0.  `LSVA` with two components draws two classes in two dimensions.
 
-    A sharper map is hardly ever less accurate; in the limit its classes are dots and its accuracy
-    is that of the classifier.  So the smoother map wins; for the last hundredth give a number such
-    as 8.  On a dot all rows are equally near, those of another label too, and a single neighbor is
-    one of them by chance: a sharpness with which many rows share a dot is warned of.  Many rows
-    need no more than one small split:
+    A sharper map is hardly ever less accurate; in the limit the softmax saturates, all rows of a
+    class share one point (the anchor) and the accuracy is that of the classifier.  So the smoother
+    map wins; for the last hundredth give a number such as 8.  Rows that share a point are equally
+    near, whatever their label, and a single neighbor is one of them by chance: a saturated map is
+    warned of.  Many rows need no more than one small split:
     ``cv=StratifiedShuffleSplit(1, train_size=5000, test_size=5000)``.
 
     A classifier that knows its training rows by heart shows them nearer to the anchors than new
@@ -247,7 +247,7 @@ class MarginMap(
         self.anchors_ = circle_points(self.order_)
         if self.sharpness != "auto":
             self.sharpness_ = float(self.sharpness)
-            self._warn_of_dots(sides[0])
+            self._warn_if_saturated(sides[0])
             return
         by_part = accuracies(parts, self.anchors_)
         accuracy = np.average(by_part, axis=0, weights=[side.weights.sum() for side in sides])
@@ -258,11 +258,11 @@ class MarginMap(
             "split_accuracy": by_part,
         }
 
-    def _warn_of_dots(self, side: Side) -> None:
-        """Warn if so many rows stand on an anchor that the nearest of them is one by chance."""
+    def _warn_if_saturated(self, side: Side) -> None:
+        """Warn if the softmax of so many rows is saturated that their neighbors are arbitrary."""
         drawn = memberships(side.margins, self.sharpness_).max(axis=1)
         share = float(np.average(drawn == 1.0, weights=side.weights))
-        if share > DOTS:
+        if share > SATURATED:
             warn(
                 f"MarginMap: with sharpness={self.sharpness_:g}, {share:.0%} of the rows are on "
                 "the anchor of a class to the last digit. Rows there are equally near, whatever "

@@ -67,7 +67,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         found, wanted = W.shape[1], int(self.n_components)
         fillers = np.zeros((len(W), 0))
         exhausted = found < min(wanted, len(W)) and not subspace.cancelled
-        if exhausted and self.on_exhausted == "pca":
+        if exhausted and self.on_exhausted == "pca" and prepared.total is not None:
             fillers = leading_directions(prepared.total, W, wanted - found)
         extra = fillers.shape[1]
         notes = self._notes(prepared, subspace, found, extra)
@@ -134,7 +134,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
     def decision_function(self, X: Any) -> Any:
         """Return the decision value of each component's own task, (n_samples, n_components_)."""
         X = read_new_rows(self, X)
-        projected = self.feature_map_.project(X, self.directions_)
+        projected = self.feature_map_.images(X, self.directions_)
         return np.asarray(projected * self.norms_ + self.intercepts_)
 
     def _scaled_directions(self) -> Array:

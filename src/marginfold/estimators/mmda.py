@@ -6,6 +6,7 @@ from typing import Any
 
 from marginfold.estimators.margin_subspace import MarginSubspace
 from marginfold.geometry.metric import Penalty
+from marginfold.svm import SVMSolver
 
 
 class MMDA(MarginSubspace):
@@ -69,12 +70,17 @@ class MMDA(MarginSubspace):
     gap_ : array of shape (n_components_,)
         Certified relative duality gaps.
     n_iter_ : int
-        Solver iterations; ``n_iter_per_component_`` has them one by one.
+        Iterations of the solver, all components together.
+    n_iter_per_component_ : array of shape (n_components_,)
+        Iterations of the solver for each component.
     n_components_ : int
-        Number of components that carry something.
-    classes_ : array
+        Number of components that separate something.
+    classes_ : array of shape (n_classes,)
+        Class labels, sorted.
     feature_map_ : object
+        The fitted feature map of the kernel.
     directions_ : array of shape (n_coordinates, n_components_)
+        The components in the coordinates of the feature map.
 
     Examples
     --------
@@ -101,7 +107,7 @@ class MMDA(MarginSubspace):
         on_exhausted: str = "stop",
         reconstruct: Any = None,
         unlabeled: Any = None,
-        solver: Any = "auto",
+        solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.n_components = n_components

@@ -12,6 +12,7 @@ from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_problems import PlaneRows
 from marginfold.geometry.metric import has_no_scatter
 from marginfold.graphs import NeighborGraph, resolve_graph
+from marginfold.graphs.rule import GraphRule
 from marginfold.linalg import pencil_pairs
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import Choice, Constraint, Number
@@ -53,25 +54,31 @@ class MRGEPSVC(NearestPlane):
         matrix it is added to (without the offset).  False takes them as the paper's raw delta_T
         and delta_M.
     kernel : str, callable, feature map or transformer, default="linear"
-        See `MMDA`.
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
 
     Attributes
     ----------
-    planes_ : list
-        The planes; ``str(plane)`` is its equation.
+    planes_ : list of Plane
+        The planes with ``label``, ``normal`` and ``offset``; ``str(plane)`` is the equation.
     normals_ : array of shape (n_classes, n_coordinates)
         Unit normals in the coordinates of the feature map; the rest of the rows lies on the
         negative side on average.
     offsets_ : array of shape (n_classes,)
         ``|z @ normal + offset|`` is the distance.
-    coef_, intercept_ : arrays
-        The same in input units (linear kernel only).
+    coef_ : array of shape (n_classes, n_features)
+        Unit normals in input units (linear kernel only).
+    intercept_ : array of shape (n_classes,)
+        Offsets in input units (linear kernel only).
     eigenvalues_ : array of shape (n_classes,)
         The ratios attained: larger is better.
-    classes_ : array
+    classes_ : array of shape (n_classes,)
+        Class labels, sorted.
     feature_map_ : object
+        The fitted feature map of the kernel.
 
     Notes
     -----
@@ -110,7 +117,7 @@ class MRGEPSVC(NearestPlane):
         *,
         graph_weight: float = 1.0,
         ridge: float = 1e-2,
-        graph: Any = None,
+        graph: str | GraphRule | None = None,
         manifold: str = "denominator",
         tikhonov: str = "rkhs",
         normalize: bool = True,
@@ -182,13 +189,40 @@ class GEPSVC(MRGEPSVC):
 
     Parameters
     ----------
-    ridge, tikhonov, normalize, kernel, class_weight
-        See `MRGEPSVC`.
+    ridge : float, default=1e-2
+        Weight of the Tikhonov term T.
+    tikhonov : {"rkhs", "dual"}, default="rkhs"
+        T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
+        ``w = sum_i u_i z_i`` (the least norm).
+    normalize : bool, default=True
+        Whether the weights are free of units: rows are scaled to the mean square 1 and the ridge
+        is in units of the mean eigenvalue of P.  False takes it as the paper's raw delta_T.
+    kernel : str, callable, feature map or transformer, default="linear"
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
+    class_weight : None, "balanced" or dict, default=None
+        Weights of the classes; "balanced" gives all the same total.
 
     Attributes
     ----------
-    planes_, normals_, offsets_, coef_, intercept_, eigenvalues_, classes_, feature_map_
-        See `MRGEPSVC`.
+    planes_ : list of Plane
+        The planes with ``label``, ``normal`` and ``offset``; ``str(plane)`` is the equation.
+    normals_ : array of shape (n_classes, n_coordinates)
+        Unit normals in the coordinates of the feature map; the rest of the rows lies on the
+        negative side on average.
+    offsets_ : array of shape (n_classes,)
+        ``|z @ normal + offset|`` is the distance.
+    coef_ : array of shape (n_classes, n_features)
+        Unit normals in input units (linear kernel only).
+    intercept_ : array of shape (n_classes,)
+        Offsets in input units (linear kernel only).
+    eigenvalues_ : array of shape (n_classes,)
+        The ratios attained: larger is better.
+    classes_ : array of shape (n_classes,)
+        Class labels, sorted.
+    feature_map_ : object
+        The fitted feature map of the kernel.
 
     References
     ----------

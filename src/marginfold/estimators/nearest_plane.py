@@ -23,8 +23,9 @@ from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Choice, Constraint, Flag, Number, check_parameters
 from marginfold.validation.rows import read_labelled, read_new_rows, row_by_row
 
-NOWHERE = 1e-6
-"""A plane whose function varies over the rows by less than this share of its value is not there."""
+DEGENERATE = 1e-6
+"""A plane whose function varies over the rows by less than this share of its value is degenerate:
+it is infinitely far from all rows."""
 
 EVEN = 1e-9
 """The rest lies on both sides of a plane if its mean height is below this share of the heights."""
@@ -132,7 +133,7 @@ class NearestPlane(OneVsRestClassifier):
         """Set the planes as unit normals and offsets, with the rest on the negative side."""
         normals = rows.basis.weights(planes[:-1])
         heights = rows.heights(planes)
-        placed = heights.high - heights.low > NOWHERE * heights.largest
+        placed = heights.high - heights.low > DEGENERATE * heights.largest
         norms = np.where(placed, np.linalg.norm(normals, axis=0), 1.0)
         for code in np.flatnonzero(placed):
             norms[code] *= -_side(heights, normals[:, code], int(code))
@@ -194,7 +195,7 @@ class NearestPlane(OneVsRestClassifier):
         return self._distances(read_new_rows(self, X))
 
     def _distances(self, X: Any) -> Array:
-        return np.abs(self.feature_map_.project(X, self.normals_.T) + self.offsets_)
+        return np.abs(self.feature_map_.images(X, self.normals_.T) + self.offsets_)
 
     def _decision_values(self, X: Any) -> Array:
         """Return how much nearer the plane of a class is: the negative distances.

@@ -37,7 +37,7 @@ class MarginEstimator(BaseEstimator, ABC, Generic[S]):
     """
 
     C: float
-    solver: Any
+    solver: str | SVMSolver
     tol: float
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What every transformer of the package owes its users once its directions are found."""
+"""Base of the transformers: projection on directions, reconstruction and loadings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _learn_reconstruction(self, X: Any, weights: Array) -> None:
         if self.reconstruct is not None:
             directions = self._scaled_directions()
-            scores = self.feature_map_.project(X, directions)
+            scores = self.feature_map_.images(X, directions)
             self.reconstruction_: Reconstruction = learn_reconstruction(
                 self.reconstruct, self.feature_map_, directions, scores, X, weights
             )
@@ -127,7 +127,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         kernels have a closed form.
         """
         X = read_new_rows(self, X)
-        return np.asarray(self.feature_map_.jacobian(X, self._scaled_directions()))
+        return np.asarray(self.feature_map_.derivatives(X, self._scaled_directions()))
 
     def feature_contributions(self, X: Any) -> Array:
         """Return the mean size of the loadings over rows, shape (n_components_, n_features).
@@ -139,13 +139,13 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         directions = self._scaled_directions()
         total = np.zeros((self.n_components_, X.shape[1]))
         for block in row_blocks(X.shape[0], total.size):
-            total += np.abs(self.feature_map_.jacobian(X[block], directions)).sum(axis=0)
+            total += np.abs(self.feature_map_.derivatives(X[block], directions)).sum(axis=0)
         return total / X.shape[0]
 
     def _images(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""
         X = read_new_rows(self, X)
-        return np.asarray(self.feature_map_.project(X, self._scaled_directions()))
+        return np.asarray(self.feature_map_.images(X, self._scaled_directions()))
 
     def _reconstruction(self) -> Reconstruction:
         if self.reconstruct is not None:

@@ -44,6 +44,7 @@ class AffineSubspace:
     mean: Array
 
     def rebuild(self, scores: Array, components: Array) -> Array:
+        """Return the points with these scores that are nearest to the mean."""
         return np.asarray(least_norm(self.directions[:, components], scores) + self.mean)
 
 
@@ -74,6 +75,7 @@ class LeastSquares:
         return cls(score_means, row_means, centred.T @ (scores - score_means), products)
 
     def rebuild(self, scores: Array, components: Array) -> Array:
+        """Return the least-squares rows for the scores of some components."""
         sizes = np.sqrt(np.diagonal(self.moments)[components])
         varying = components[sizes > 0]  # constant scores tell nothing (errata E51)
         units = np.sqrt(np.diagonal(self.moments)[varying])
@@ -111,6 +113,7 @@ class Learned:
         return cls(template, fitted, scores, targets, mean, weights)
 
     def rebuild(self, scores: Array, components: Array) -> Array:
+        """Return what the regressor predicts, fitted anew for a subset of components."""
         whole = np.array_equal(components, np.arange(self.scores.shape[1]))
         regressor = self.fitted
         if not whole:
@@ -146,6 +149,7 @@ class FixedPoint:
     directions: Array
 
     def rebuild(self, scores: Array, components: Array) -> Array:
+        """Return the pre-images of the points with these scores."""
         U = least_norm(self.directions[:, components], scores)
         return np.asarray(self.feature_map.preimages(U))
 

@@ -72,7 +72,9 @@ class SVMPCA(Projection):
     n_components : int or None, default=2
         Number of components; None keeps all that have variance.
     kernel : str, callable, feature map or transformer, default="linear"
-        See `MMDA`.
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
     bias : bool, default=True
         Whether scores have a bias term, which centres the rows; False is the problem (5), about
         the origin.  It decides over the ``center`` of a feature map that is given.
@@ -107,8 +109,11 @@ class SVMPCA(Projection):
     mean_ : array of shape (n_features,)
         Mean of the training rows, 0 without bias (linear kernel only).
     n_components_ : int
+        Number of components that have variance.
     feature_map_ : object
+        The fitted feature map of the kernel.
     directions_ : array of shape (n_coordinates, n_components_)
+        The components in the coordinates of the feature map.
 
     Notes
     -----

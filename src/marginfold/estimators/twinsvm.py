@@ -41,16 +41,40 @@ class TwinSVC(NearestPlane):
     ridge : float, default=1e-2
         Weight of the Tikhonov term T, which makes the problem definite.
     loss : {"hinge", "least_squares"}, default="hinge"
-    tikhonov, normalize, kernel, class_weight
-        See `MRGEPSVC`.  With a kernel the systems have the rank of the kernel, not n + 1
-        unknowns: give ``ExactKernel("rbf", rank=300)`` or ``Nystroem`` for many rows.
+        Loss of the rows of the rest, see the two problems above.
+    tikhonov : {"rkhs", "dual"}, default="rkhs"
+        T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
+        ``w = sum_i u_i z_i`` (the least norm).
+    normalize : bool, default=True
+        Whether the weights are free of units: rows are scaled to the mean square 1 and the ridge
+        is in units of the mean eigenvalue of P.  False takes it as the paper's raw delta_T.
+    kernel : str, callable, feature map or transformer, default="linear"
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.  The systems have the rank of the kernel, not n + 1 unknowns: give
+        ``ExactKernel("rbf", rank=300)`` or ``Nystroem`` for many rows.
+    class_weight : None, "balanced" or dict, default=None
+        Weights of the classes; "balanced" gives all the same total.
     tol : float, default=1e-8
         Relative duality gap of the hinge problems.
 
     Attributes
     ----------
-    planes_, normals_, offsets_, coef_, intercept_, classes_, feature_map_
-        See `MRGEPSVC`.
+    planes_ : list of Plane
+        The planes with ``label``, ``normal`` and ``offset``; ``str(plane)`` is the equation.
+    normals_ : array of shape (n_classes, n_coordinates)
+        Unit normals in the coordinates of the feature map; the rest of the rows lies on the
+        negative side on average.
+    offsets_ : array of shape (n_classes,)
+        ``|z @ normal + offset|`` is the distance.
+    coef_ : array of shape (n_classes, n_features)
+        Unit normals in input units (linear kernel only).
+    intercept_ : array of shape (n_classes,)
+        Offsets in input units (linear kernel only).
+    classes_ : array of shape (n_classes,)
+        Class labels, sorted.
+    feature_map_ : object
+        The fitted feature map of the kernel.
     gap_ : array of shape (n_classes,)
         Certified relative duality gaps; 0 for least squares.
     n_iter_ : int

@@ -7,6 +7,8 @@ from typing import Any
 from marginfold.estimators.margin_subspace import MarginSubspace
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
+from marginfold.graphs.rule import GraphRule
+from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import Constraint, Number
 
 
@@ -28,21 +30,67 @@ class WSVDA(MarginSubspace):
         Cost of a margin violation.  The paper's objective (15) has no factor 1/2: its C is C / 2
         here.
     kernel : str, callable, feature map or transformer, default="linear"
-        See `MMDA`.
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
+        matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
+        ``Nystroem``.
     graph : str or graph rule, default="within"
         The graph whose scatter replaces ``|w|^2``; "within" is the paper's.
     ridge : float, default=1e-3
         Ridge relative to the mean eigenvalue of the scatter where rows vary at all.  It is needed:
         the deflated scatter is singular from the second component on, and with fewer rows than
         features at once.
-    class_weight, tasks, scaling, on_exhausted, reconstruct, unlabeled, solver, tol
-        See `MMDA`.
+    class_weight : "balanced", dict or None, default="balanced"
+        "balanced" gives both sides of each task the same total cost; then a task is exhausted only
+        when the means of its sides coincide.
+    tasks : {"one_vs_rest", "greedy", "splits"}, default="one_vs_rest"
+        How classes become two-sided tasks: the papers' round robin over the classes; the class
+        with the largest gain next; or balanced bipartitions of the classes that part the pairs not
+        yet parted (for few components and many classes).
+    scaling : {"unit", "margin"}, default="unit"
+        "unit" is an orthogonal projection; "margin" multiplies each component by the norm of its
+        weight vector, so that weak components shrink.
+    on_exhausted : {"stop", "pca"}, default="stop"
+        When no task has anything left to separate: return fewer components, or fill up with the
+        directions of largest variance.
+    reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
+        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
+        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
+        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
+    unlabeled : object, default=None
+        Rows whose label equals this have none; they act through the graph (and in centring).
+    solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
+        "auto" takes what is quickest for the shape of the problem; every solution is certified.
+    tol : float, default=1e-8
+        Relative duality gap of each component.
 
     Attributes
     ----------
-    components_, mean_, intercepts_, norms_, gain_, exhausted_, tasks_, gap_, n_iter_,
-    n_iter_per_component_, n_components_, classes_, feature_map_, directions_
-        See `MMDA`.
+    components_ : array of shape (n_components_, n_features)
+        Orthonormal directions; in feature coordinates if the kernel is not linear.
+    mean_ : array of shape (n_features,)
+        Mean of the training rows (linear kernel only).
+    intercepts_, norms_ : arrays of shape (n_components_,)
+        ``decision_function = transform * norms_ + intercepts_`` (with unit scaling).
+    gain_ : array of shape (n_components_,)
+        Relative gain of each component over a constant, between 0 and 1.
+    exhausted_ : dict
+        The gain at which each exhausted task was dropped.
+    tasks_ : list
+        The class (or tuple of classes) on the positive side of each component, None for variance.
+    gap_ : array of shape (n_components_,)
+        Certified relative duality gaps.
+    n_iter_ : int
+        Iterations of the solver, all components together.
+    n_iter_per_component_ : array of shape (n_components_,)
+        Iterations of the solver for each component.
+    n_components_ : int
+        Number of components that separate something.
+    classes_ : array of shape (n_classes,)
+        Class labels, sorted.
+    feature_map_ : object
+        The fitted feature map of the kernel.
+    directions_ : array of shape (n_coordinates, n_components_)
+        The components in the coordinates of the feature map.
 
     Notes
     -----
@@ -71,7 +119,7 @@ class WSVDA(MarginSubspace):
         *,
         C: float = 1.0,
         kernel: Any = "linear",
-        graph: Any = "within",
+        graph: str | GraphRule = "within",
         ridge: float = 1e-3,
         class_weight: Any = "balanced",
         tasks: str = "one_vs_rest",
@@ -79,7 +127,7 @@ class WSVDA(MarginSubspace):
         on_exhausted: str = "stop",
         reconstruct: Any = None,
         unlabeled: Any = None,
-        solver: Any = "auto",
+        solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.n_components = n_components

@@ -1,4 +1,4 @@
-"""Independent calls on local processes or on a cluster; one that loses its process runs again."""
+"""Independent calls on local processes or on a cluster, retried when a process dies."""
 
 from marginfold.executors.calls import ATTEMPTS, run_calls
 

@@ -8,14 +8,14 @@ from numbers import Integral
 from typing import Any
 
 from marginfold.errors import InvalidParameterError, WorkerLostError
-from marginfold.executors.serialization import opened
+from marginfold.executors.serialization import loads
 from marginfold.runtime.threads import one_thread
 
 ATTEMPTS = 3
 """How often the process of a call may die (killed, out of memory) until the call is given up."""
 
 Lost = Callable[[Any, WorkerLostError], Any]
-"""What stands in for the result of an item whose process died too often."""
+"""Fallback for the result of an item whose process died too often."""
 
 
 def run_calls(
@@ -36,10 +36,10 @@ def run_calls(
     Parameters
     ----------
     function : callable
-        It takes one item.  It travels once to each process, so what all calls share belongs to it:
+        It takes one item.  It is sent once to each process, so what all calls share belongs to it:
         ``functools.partial(function, X=X, y=y)``.
     items : iterable
-        They travel with their calls.
+        They are sent with their calls.
     n_jobs : int, default=1
         Processes of this machine.  1 and None compute in this process; -1 means one for each core,
         -2 one less.
@@ -118,16 +118,16 @@ def _here(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tupl
 
 
 def _results(
-    answers: Iterator[tuple[int, bytes | WorkerLostError]],
+    pickled: Iterator[tuple[int, bytes | WorkerLostError]],
     items: Sequence[Any],
     on_lost: Lost | None,
 ) -> Iterator[tuple[int, Any]]:
-    """Open the answers; calls that were given up come last unless something stands in for them."""
+    """Unpickle the results; calls that were given up come last unless `on_lost` replaces them."""
     lost: list[tuple[int, WorkerLostError]] = []
-    with closing(answers):  # type: ignore[type-var]
-        for position, found in answers:
+    with closing(pickled):  # type: ignore[type-var]
+        for position, found in pickled:
             if isinstance(found, bytes):
-                yield position, opened(found)
+                yield position, loads(found)
             elif on_lost is None:
                 lost.append((position, found))
             else:

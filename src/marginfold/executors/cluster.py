@@ -1,4 +1,4 @@
-"""Calls on a Dask cluster: few in flight, each by itself, made again where a worker dies.
+"""Calls on a Dask cluster: a bounded number in flight, retried when a worker dies.
 
 The function is one task of the cluster on which all calls depend.  The scheduler keeps it, so that
 it is there again when the worker that holds it is lost.
@@ -25,7 +25,7 @@ from marginfold.errors import (
     WorkerLostError,
     warn,
 )
-from marginfold.executors.serialization import Shared, answer, pack
+from marginfold.executors.serialization import Shared, dumps, run_packed
 from marginfold.runtime.extras import require
 
 WAITING_PER_THREAD = 2
@@ -35,10 +35,10 @@ CONNECT_SECONDS = 10
 """How long a scheduler may take to answer."""
 
 LOOK_SECONDS = 1.0
-"""How often a silent cluster is asked whether it is still there."""
+"""Interval at which the state of the connection is polled."""
 
 IDLE_SECONDS = 30.0
-"""Silence without any worker after which the user is told."""
+"""Time without any worker after which the user is warned."""
 
 
 def check_client(client: Any) -> None:
@@ -63,7 +63,7 @@ def check_client(client: Any) -> None:
 def on_cluster(
     function: Callable[[Any], Any], items: Sequence[Any], client: Any, attempts: int
 ) -> Iterator[tuple[int, bytes | WorkerLostError]]:
-    """Yield positions and answers as they come.
+    """Yield positions and pickled results as they come.
 
     The scheduler blames every call of a worker that dies.  One that it gives up is therefore made
     again when all others are done, with nothing else in flight.
@@ -73,8 +73,8 @@ def on_cluster(
     deaths = Counter[int]()
     suspects = deque[int]()
     with _connected(client) as link:
-        sweep = _Sweep(link, function, items, attempts)
-        for position, found in sweep.calls(range(len(items))):
+        queue = _CallQueue(link, function, items, attempts)
+        for position, found in queue.calls(range(len(items))):
             if isinstance(found, KilledWorker):
                 suspects.append(position)
                 deaths[position] += found.allowed_failures + 1
@@ -82,7 +82,7 @@ def on_cluster(
                 yield position, found
         while suspects:
             position = suspects.popleft()
-            ((_, found),) = sweep.calls([position])
+            ((_, found),) = queue.calls([position])
             if not isinstance(found, KilledWorker):
                 yield position, found
                 continue
@@ -90,11 +90,8 @@ def on_cluster(
             if deaths[position] < attempts:
                 suspects.append(position)
             else:
-                yield position, WorkerLostError(_obituary(deaths[position]))
-
-
-def _obituary(deaths: int) -> str:
-    return f"its worker died {deaths} times (killed, or out of memory)"
+                why = f"its worker died {deaths[position]} times (killed, or out of memory)"
+                yield position, WorkerLostError(why)
 
 
 @contextmanager
@@ -119,7 +116,7 @@ def _connected(client: Any) -> Iterator[Any]:
         made.close()
 
 
-class _Sweep:
+class _CallQueue:
     """The calls of one function on the cluster that a client is connected to."""
 
     def __init__(
@@ -128,7 +125,7 @@ class _Sweep:
         self._link = link
         self._items = items
         self._attempts = attempts
-        self._content = pack(function)
+        self._content = dumps(function)
         self._name = _name(function)
         self._n_done = 0
 
@@ -141,18 +138,18 @@ class _Sweep:
             shared = self._submit(bytes, self._content, name=f"{self._name}-function")
             try:
                 while waiting or running:
-                    for _ in range(min(len(waiting), self._room() - len(running))):
+                    for _ in range(min(len(waiting), self._capacity() - len(running))):
                         position = waiting.popleft()
-                        item = pack(self._items[position])
+                        item = dumps(self._items[position])
                         future = self._submit(work, shared, __version__, item, name=self._name)
                         running[future.key] = position, future
                         future.add_done_callback(finished.put)
-                    position, future = running.pop(self._next(finished).key)
+                    position, future = running.pop(self._wait(finished).key)
                     found = _result(future)
                     self._n_done += 1
                     yield position, found
             finally:
-                self._forget([shared, *(future for _, future in running.values())])
+                self._cancel([shared, *(future for _, future in running.values())])
 
     def _submit(self, work: Callable[..., Any], *args: Any, name: str) -> Any:
         with _quiet():
@@ -160,12 +157,12 @@ class _Sweep:
                 work, *args, key=f"{name}-{uuid4().hex}", pure=False, retries=self._attempts
             )
 
-    def _room(self) -> int:
+    def _capacity(self) -> int:
         """Return how many calls may be in flight, by the workers that are there now."""
         return WAITING_PER_THREAD * max(1, sum(self._link.nthreads().values()))
 
-    def _next(self, finished: SimpleQueue[Any]) -> Any:
-        """Wait for a call; say so if nobody is there to make it."""
+    def _wait(self, finished: SimpleQueue[Any]) -> Any:
+        """Wait for a future to finish; warn if there is no worker to run it."""
         since, told = time.monotonic(), False
         while True:
             with suppress(Empty):
@@ -180,8 +177,8 @@ class _Sweep:
                     MarginfoldWarning,
                 )
 
-    def _forget(self, futures: list[Any]) -> None:
-        """Take back the calls that nobody waits for any more, if the cluster still listens."""
+    def _cancel(self, futures: list[Any]) -> None:
+        """Cancel futures that are no longer needed, if the client is still connected."""
         if self._link.status == "running":
             with suppress(Exception):
                 self._link.cancel(futures)
@@ -192,7 +189,7 @@ class _Sweep:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say in words what the client raises when its cluster is gone: there is no one class."""
+        """Raise `ClusterError` for whatever the client raises when its cluster is lost."""
         try:
             yield
         except MarginfoldError:
@@ -205,28 +202,28 @@ class _Sweep:
             ) from error
 
 
-def answer_sent(function: bytes, version: str, item: bytes) -> bytes:
+def run_on_worker(function: bytes, version: str, item: bytes) -> bytes:
     """Make one call on a worker; the function is read anew, so that nothing stays behind."""
-    return answer(Shared(function, version), item)
+    return run_packed(Shared(function, version), item)
 
 
 def _work_by_name() -> Callable[[bytes, str, bytes], bytes]:
-    """Return `answer_sent` in a form that reaches workers without this package.
+    """Return `run_on_worker` in a form that reaches workers without this package.
 
     A function inside a function is sent as code.  One that is sent by its name ends the workers on
     which it cannot be imported.
     """
 
-    def find_and_answer(function: bytes, version: str, item: bytes) -> bytes:
-        from marginfold.executors.cluster import answer_sent
+    def import_and_run(function: bytes, version: str, item: bytes) -> bytes:
+        from marginfold.executors.cluster import run_on_worker
 
-        return answer_sent(function, version, item)
+        return run_on_worker(function, version, item)
 
-    return find_and_answer
+    return import_and_run
 
 
 def _result(future: Any) -> Any:
-    """Return the answer of a call, or the scheduler's reason to give it up."""
+    """Return the pickled result of a call, or the scheduler's reason to give it up."""
     from distributed import KilledWorker
 
     try:
@@ -251,7 +248,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out the advice to split a large graph: the function travels once as it is."""
+    """Silence the advice to split a large graph: the function is sent once as it is."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield

@@ -1,4 +1,4 @@
-"""Calls on processes of this machine: none outlives the parent, and none takes another down."""
+"""A process pool for calls: no worker outlives the parent, and a crash fails one call only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from marginfold.errors import WorkerLostError
-from marginfold.executors.serialization import Shared, answer, pack
+from marginfold.executors.serialization import Shared, dumps, run_packed
 
 WAITING_PER_PROCESS = 2
 """Calls handed to the pool ahead of time, per process: a stop does not wait for more."""
@@ -26,12 +26,12 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 def in_processes(
     function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int, attempts: int
 ) -> Iterator[tuple[int, bytes | WorkerLostError]]:
-    """Yield positions and answers as they come.
+    """Yield positions and pickled results as they come.
 
-    When a process dies, nobody knows which call took it down: those in flight are then made one at
+    When a worker dies, it is unknown which call was the cause: those in flight are retried one at
     a time, each in a process of its own.
     """
-    content = pack(function)
+    content = dumps(function)
     waiting, suspects = deque(range(len(items))), deque[int]()
     while waiting or suspects:
         if suspects:
@@ -50,7 +50,7 @@ def _together(
         try:
             while waiting or running:
                 while waiting and len(running) < WAITING_PER_PROCESS * n_jobs:
-                    running[pool.submit(_answer, pack(items[waiting[0]]))] = waiting[0]
+                    running[pool.submit(_run, dumps(items[waiting[0]]))] = waiting[0]
                     waiting.popleft()
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     found = future.result()
@@ -70,7 +70,7 @@ def _alone(content: bytes, item: Any, attempts: int) -> bytes | WorkerLostError:
     for _ in range(more):
         with _pool(1, content) as (pool, begun):
             try:
-                return pool.submit(_answer, pack(item)).result()
+                return pool.submit(_run, dumps(item)).result()
             except BrokenProcessPool:
                 _check_begun(begun)
     return WorkerLostError(f"its process died {1 + more} times (killed, or out of memory)")
@@ -94,7 +94,7 @@ def _pool(n_jobs: int, content: bytes) -> Iterator[tuple[ProcessPoolExecutor, An
 
 
 def _check_begun(begun: Any) -> None:
-    """Tell processes that died at work from those that never came to it."""
+    """Distinguish workers that crashed in a call from those that could not start."""
     if not begun.value:
         raise WorkerLostError(
             "No process could be started: new processes import the script that starts them, so "
@@ -108,7 +108,7 @@ _RECEIVED: list[Shared] = []
 
 
 def _begin(content: bytes, begun: Any) -> None:
-    """Take the function, leave Ctrl-C to the parent, and end when the parent is gone."""
+    """Initialize a worker: keep the function, ignore Ctrl-C, and exit when the parent exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.update(dict.fromkeys(THREADS, "1"))
@@ -116,8 +116,8 @@ def _begin(content: bytes, begun: Any) -> None:
     begun.value = 1
 
 
-def _answer(content: bytes) -> bytes:
-    return answer(_RECEIVED[0], content)
+def _run(content: bytes) -> bytes:
+    return run_packed(_RECEIVED[0], content)
 
 
 def _end_with_parent() -> None:

@@ -1,6 +1,6 @@
-"""How a call travels: function and item there, result or error back, all of it as bytes.
+"""Serialization of calls: function and item are pickled, and so is the result or the error.
 
-Whatever cannot be read on one side is an error of that call and does not end a process.
+Whatever cannot be pickled or unpickled is an error of that call and does not end a process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Shared:
     Parameters
     ----------
     content : bytes
-        The function as `pack` made it.
+        The function as `dumps` made it.
     version : str
         That of marginfold where the function comes from.
     """
@@ -44,21 +44,20 @@ class Shared:
                 f"A worker has marginfold {__version__}, but the calls come from marginfold "
                 f"{self.version}; install the same version on all machines."
             )
-        function: Callable[[Any], Any] = _read(self.content)
+        function: Callable[[Any], Any] = _unpickle(self.content)
         return function
 
 
-def pack(value: Any) -> bytes:
-    """Return a value as bytes; functions and classes of a script or notebook are included.
+def dumps(value: Any) -> bytes:
+    """Pickle a value; functions and classes of a script or notebook are pickled by value.
 
     Raises
     ------
     InvalidInputError
         If the value cannot be pickled.
     """
-    dumps = _dumps()
     try:
-        return dumps(value)
+        return _pickler()(value)
     except Exception as error:
         raise InvalidInputError(
             f"A {type(value).__name__} cannot be sent to another process "
@@ -67,19 +66,19 @@ def pack(value: Any) -> bytes:
         ) from error
 
 
-def answer(shared: Shared, content: bytes) -> bytes:
-    """Call the function with the item in the bytes; return what it returned or raised."""
+def run_packed(shared: Shared, content: bytes) -> bytes:
+    """Unpickle the item, call the function with it, and pickle what it returns or raises."""
     try:
-        function, item = shared.function, _read(content)
+        function, item = shared.function, _unpickle(content)
         with one_thread():
             result = function(item)
-        return pack((True, result))
+        return dumps((True, result))
     except Exception as error:
-        return pack((False, _sendable(error)))
+        return dumps((False, _sendable(error)))
 
 
-def opened(content: bytes) -> Any:
-    """Return the result in an answer, or raise its error."""
+def loads(content: bytes) -> Any:
+    """Deserialize what `run_packed` returned: give the result, or raise the error."""
     done, value = pickle.loads(content)
     if not done:
         raise value
@@ -87,15 +86,15 @@ def opened(content: bytes) -> Any:
 
 
 @cache
-def _dumps() -> Callable[[Any], bytes]:
+def _pickler() -> Callable[[Any], bytes]:
     """Return cloudpickle's function; joblib has cloudpickle inside or depends on it."""
     inside = "joblib.externals.cloudpickle"
     found = import_module("cloudpickle" if find_spec("cloudpickle") else inside)
-    dumps: Callable[[Any], bytes] = found.dumps
-    return dumps
+    pickler: Callable[[Any], bytes] = found.dumps
+    return pickler
 
 
-def _read(content: bytes) -> Any:
+def _unpickle(content: bytes) -> Any:
     try:
         return pickle.loads(content)
     except Exception as error:
@@ -107,10 +106,10 @@ def _read(content: bytes) -> Any:
 
 
 def _sendable(error: Exception) -> Exception:
-    """Return the error, or words in its place if it would not survive the journey."""
+    """Return the error, or a description in its place if it cannot be pickled."""
     error.add_note(f"{REMOTE}\n{traceback.format_exc()}")
     try:
-        pickle.loads(pack(error))
+        pickle.loads(dumps(error))
     except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error

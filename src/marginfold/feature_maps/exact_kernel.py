@@ -14,13 +14,10 @@ from marginfold.feature_maps.kernel_values import (
     square_kernel,
     symmetrised,
 )
-from marginfold.feature_maps.reading import read_rows
 from marginfold.linalg.leading import LARGE_SHARE
 from marginfold.linalg.tall import Array
 from marginfold.runtime.memory import require_memory
-from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import check_parameters, shown
-from marginfold.validation.weights import check_weights
 
 ALL_COPIES, MANY_COPIES, FEW_COPIES = 9, 6, 2
 """Measured: matrices of rows by rows that are held at the peak for all coordinates, for a large
@@ -108,24 +105,21 @@ class ExactKernel(KernelMap):
         self.rank = rank
         self.center = center
 
-    def _fit(self, X: Any, sample_weight: Any) -> Array | None:
+    def _fit(self, X: Any, weights: Array) -> Array | None:
         """Fit and return the coordinates of the rows, None if some of them have no weight."""
-        with atomic_fit(self):
-            check_kernel(self)
-            check_parameters(self, PARAMETERS)
-            X = read_rows(self, X)
-            weights = check_weights(sample_weight, X.shape[0])
-            kept = np.flatnonzero(weights)
-            self._require_memory(len(kept))
-            self.share_ = weights[kept] / weights.sum()
-            self.gamma_ = resolve_gamma(self.gamma, self.kernel, X, weights)
-            K = self._training_kernel(X, kept)
-            kernel = CentredKernel(K, self.share_, center=self.center)
-            self.column_means_, self.mean_kernel_ = kernel.column_means, kernel.mean
-            self.trace_ = kernel.trace
-            self.eigenvalues_, self.dual_basis_, scores = kernel_coordinates(
-                kernel, self.rank, shown(self.kernel)
-            )
+        check_kernel(self)
+        check_parameters(self, PARAMETERS)
+        kept = np.flatnonzero(weights)
+        self._require_memory(len(kept))
+        self.share_ = weights[kept] / weights.sum()
+        self.gamma_ = resolve_gamma(self.gamma, self.kernel, X, weights)
+        K = self._training_kernel(X, kept)
+        kernel = CentredKernel(K, self.share_, center=self.center)
+        self.column_means_, self.mean_kernel_ = kernel.column_means, kernel.mean
+        self.trace_ = kernel.trace
+        self.eigenvalues_, self.dual_basis_, scores = kernel_coordinates(
+            kernel, self.rank, shown(self.kernel)
+        )
         return scores if len(scores) == X.shape[0] else None
 
     def _require_memory(self, n: int) -> None:

@@ -1,17 +1,17 @@
-"""What the kernel maps share: coordinates as sums of kernel values with some training rows."""
+"""Base of the kernel maps: coordinates as kernel expansions over some training rows."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from marginfold.feature_maps.feature_map import CheckedMap
 from marginfold.feature_maps.fixed_point import as_points, fixed_points, require_preimages
 from marginfold.feature_maps.kernel_gradients import kernel_gradients, require_gradient
 from marginfold.feature_maps.kernel_values import (
@@ -19,7 +19,6 @@ from marginfold.feature_maps.kernel_values import (
     TRANSLATION_FREE,
     KernelFunction,
 )
-from marginfold.feature_maps.reading import read_rows
 from marginfold.linalg.tall import Array, by_columns, dense
 from marginfold.validation.parameters import Choice, Constraint, Count, Either, Flag, Number
 
@@ -38,7 +37,7 @@ PARAMETERS: dict[str, Constraint] = {
 }
 
 
-class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
     """Coordinates ``z(x) = (k(x, T) - column_means_) dual_basis_`` with training rows T.
 
     A subclass has the parameters of a kernel and ``_fit``, which stores `gamma_`, `eigenvalues_`
@@ -71,32 +70,12 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     column_means_: Array
     share_: Array
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Learn the coordinates; rows with weight 0 are ignored."""
-        self._fit(X, sample_weight)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
-        """Fit and return the coordinates of the same rows, as `transform` does."""
-        return self.fit_coordinates(X, sample_weight=sample_weight)
-
-    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
-        """Return what `fit_transform` returns, as an array whatever output is configured."""
-        scores = self._fit(X, sample_weight)
-        return self.coordinates(X) if scores is None else scores
-
-    def transform(self, X: Any) -> Array:
-        """Return the coordinates of rows, shape (n_samples, rank)."""
-        return self.coordinates(X)
-
     def coordinates(self, X: Any) -> Array:
-        """Return what `transform` returns, as an array whatever output is configured."""
-        check_is_fitted(self)
+        """Do what `transform` does with rows that are valid."""
         return self._times(X, self.dual_basis_, np.matmul)
 
-    def project(self, X: Any, W: Array) -> Array:
-        """Return ``transform(X) @ W`` through one (n_training_rows, k) matrix."""
-        check_is_fitted(self)
+    def images(self, X: Any, W: Array) -> Array:
+        """Do what `project` does with rows that are valid: one (n_training_rows, k) matrix."""
         return self._times(X, by_columns(self.dual_basis_, W), by_columns, PROJECT_BYTES)
 
     def offsets(self, W: Array) -> Array:
@@ -107,14 +86,9 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         return np.asarray(-self.column_means_ @ (self.dual_basis_ @ W))
 
-    def jacobian(self, X: Any, W: Array) -> Array:
-        """Return the derivatives of ``project(x, W)`` at rows x, shape (rows, k, features).
-
-        There is a closed form for the kernels linear, rbf, poly, sigmoid and cosine.
-        """
-        check_is_fitted(self)
+    def derivatives(self, X: Any, W: Array) -> Array:
+        """Do what `jacobian` does with rows that are valid."""
         require_gradient(self.kernel)
-        X = read_rows(self, X, reset=False)
         C = self.dual_basis_ @ W
         out = np.empty((X.shape[0], C.shape[1], X.shape[1]))
         for block in self._blocks(X.shape[0], BLOCK_BYTES):
@@ -147,10 +121,6 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
         return out + self.origin_
 
-    @abstractmethod
-    def _fit(self, X: Any, sample_weight: Any) -> Array | None:
-        """Fit; return the coordinates of the rows if they are known."""
-
     def _closest_rows(self, mixed: Array) -> Array:
         """Return the training rows with the largest inner product with mixtures of their images."""
         best, largest = np.zeros(len(mixed), dtype=int), np.full(len(mixed), -np.inf)
@@ -178,7 +148,6 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         block_bytes: int | None = None,
     ) -> Array:
         """Return the centred kernel rows times A, block by block."""
-        X = read_rows(self, X, reset=False)
         out = np.empty((X.shape[0], A.shape[1]))
         for block in self._blocks(X.shape[0], block_bytes or BLOCK_BYTES):
             K = self._kernel_matrix(X[block])

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginfold.feature_maps.reading import read_rows
+from marginfold.feature_maps.feature_map import CheckedMap
 from marginfold.linalg.tall import Array, by_columns, column_signs, dense
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Flag, check_parameters
-from marginfold.validation.weights import check_weights
 
 SPAN_RESOLUTION = 1e-12
 """Relative size of a singular value that counts as zero in the span of the rows."""
 
+GLANCE = 100
+"""Rows that are looked at to find columns that may be constant."""
 
-class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+
+class Linear(ClassNamePrefixFeaturesOutMixin, CheckedMap):
     """Centre the rows; with more features than rows, work in an orthonormal basis of their span.
 
     ``Z = (X - mean) B`` with B the identity or, when n_features > n_samples, an orthonormal basis
@@ -62,64 +64,52 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __init__(self, *, center: bool = True) -> None:
         self.center = center
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Learn the mean and, for wide data, the basis; rows with weight 0 are ignored."""
-        with atomic_fit(self):
-            check_parameters(self, {"center": Flag()})
-            X = read_rows(self, X)
-            weights = check_weights(sample_weight, X.shape[0])
-            kept = np.flatnonzero(weights)
-            rows = X if len(kept) == X.shape[0] else X[kept]
-            self.mean_ = _mean(rows, weights[kept]) if self.center else np.zeros(X.shape[1])
-            self.basis_ = None
-            if len(kept) < X.shape[1]:
-                self.basis_ = _principal_axes(rows, self.mean_, weights[kept])
-        return self
-
-    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
-        """Fit and return the coordinates of the same rows."""
-        return self.fit(X, sample_weight=sample_weight).coordinates(X)
-
-    def transform(self, X: Any) -> Array:
-        """Return the coordinates, shape (n_samples, n_features or rank)."""
-        return self.coordinates(X)
-
     def coordinates(self, X: Any) -> Array:
-        """Return what `transform` returns, as an array whatever output is configured."""
-        X = self._validated(X)
+        """Do what `transform` does with rows that are valid."""
         if self.basis_ is None:
             return dense(X) - self.mean_
         return self._times(X, self.basis_, np.matmul)
 
-    def project(self, X: Any, W: Array) -> Array:
-        """Return ``transform(X) @ W`` without the coordinates in between."""
-        return self._times(self._validated(X), self.in_input_units(W), by_columns)
+    def images(self, X: Any, W: Array) -> Array:
+        """Do what `project` does with rows that are valid."""
+        return self._times(X, self.in_input_units(W), by_columns)
 
     def offsets(self, W: Array) -> Array:
         """Return what is added to uncentred features: ``project(X, W) = X B W + offsets(W)``."""
         check_is_fitted(self)
         return np.asarray(-(self.mean_ @ self.in_input_units(W)))
 
-    def jacobian(self, X: Any, W: Array) -> Array:
-        """Return the derivatives of ``project(x, W)``, shape (rows, k, features).
-
-        They are the same at every row; the array is a read-only view of one of them.
-        """
+    def derivatives(self, X: Any, W: Array) -> Array:
+        """Return the derivatives, the same at every row, as a read-only view of one of them."""
         directions = self.in_input_units(W).T
-        return np.broadcast_to(directions, (self._validated(X).shape[0], *directions.shape))
+        return np.broadcast_to(directions, (X.shape[0], *directions.shape))
 
     def in_input_units(self, W: Array) -> Array:
         """Return directions, given as columns in coordinates, as columns in input features."""
         return W if self.basis_ is None else by_columns(self.basis_, W)
 
+    def fit_mean(self, X: Any, *, sample_weight: Array) -> bool:
+        """Fit valid rows; return whether their coordinates are ``X - mean_``, with no basis."""
+        with atomic_fit(self):
+            self.n_features_in_ = X.shape[1]
+            self._fit(X, sample_weight)
+        return self.basis_ is None
+
+    def _fit(self, X: Any, weights: Array) -> None:
+        """Learn the mean and, for wide data, the basis."""
+        check_parameters(self, {"center": Flag()})
+        kept = np.flatnonzero(weights)
+        if len(kept) < X.shape[0]:
+            X, weights = X[kept], weights[kept]
+        self.mean_ = _mean(X, weights) if self.center else np.zeros(X.shape[1])
+        self.basis_ = None
+        if len(kept) < X.shape[1]:
+            self.basis_ = _principal_axes(X, self.mean_, weights)
+
     def _times(self, X: Any, B: Array, product: Callable[[Array, Array], Array]) -> Array:
         if scipy.sparse.issparse(X):
             return np.asarray(X @ B) - product(self.mean_[None], B)
         return product(X - self.mean_, B)
-
-    def _validated(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return read_rows(self, X, reset=False)
 
     @property
     def _n_features_out(self) -> int:
@@ -135,8 +125,15 @@ class Linear(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 def _mean(rows: Any, weights: Array) -> Array:
     """Return the weighted mean; of a constant column exactly its value, so that it centres to 0."""
     mean = np.asarray(weights @ rows).ravel() / weights.sum()
-    low, high = (dense(bound).ravel() for bound in (rows.min(axis=0), rows.max(axis=0)))
-    return np.where(low == high, low, mean)
+    first = dense(rows[:1])[0]
+    # few rows tell that most columns vary, so that the others alone are looked at in full
+    columns = np.flatnonzero((dense(rows[:: max(1, rows.shape[0] // GLANCE)]) == first).all(axis=0))
+    if len(columns):
+        some = rows[:, columns]
+        low, high = (dense(bound).ravel() for bound in (some.min(axis=0), some.max(axis=0)))
+        columns = columns[low == high]
+        mean[columns] = first[columns]
+    return mean
 
 
 def _principal_axes(rows: Any, mean: Array, weights: Array) -> Array:

@@ -10,10 +10,16 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
-from marginfold.feature_maps.block_factor import BlockFactor, RowMoments
 from marginfold.feature_maps.centred_kernel import RANK_RESOLUTION
-from marginfold.feature_maps.factor_rows import FactorRows, LocalFactor
-from marginfold.feature_maps.kernel_columns import GivenColumns, KernelColumns, RowColumns
+from marginfold.feature_maps.factor_rows import (
+    BlockFactor,
+    FactorRows,
+    GivenColumns,
+    KernelColumns,
+    LocalFactor,
+    RowColumns,
+    RowMoments,
+)
 from marginfold.feature_maps.kernel_map import PARAMETERS, KernelMap
 from marginfold.feature_maps.kernel_values import (
     TRANSLATION_FREE,
@@ -23,12 +29,10 @@ from marginfold.feature_maps.kernel_values import (
     square_kernel,
 )
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
-from marginfold.feature_maps.reading import read_rows
 from marginfold.linalg.blocks import RowBlocks
 from marginfold.linalg.tall import Array, column_signs, gram, rotated
 from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Constraint, Count, Number, check_parameters
-from marginfold.validation.weights import check_weights
 
 FIRST_COLUMNS = 64
 """Columns that there is space for at first when the rank is not given."""
@@ -195,40 +199,43 @@ class LowRankKernel(KernelMap):
             self._store(pivots, factor.triangle[:r, :r], G)
         return self
 
-    def fit_factor(self, X: Any, *, sample_weight: Any = None) -> tuple[Array, Array | None]:
-        """Fit and return rows and orthonormal axes, whose product `fit_coordinates` returns.
+    def fit_factor(
+        self, X: Any, *, sample_weight: Array | None = None
+    ) -> tuple[Array, Array | None]:
+        """Fit valid rows; return rows and orthonormal axes, whose product is the coordinates.
 
-        Who multiplies the rows by a matrix anyway saves a product; None stands for the identity.
+        A caller that multiplies the rows by a matrix anyway saves a product; None stands for the
+        identity.
         """
-        factor = self._factorise(X, sample_weight)
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        with atomic_fit(self):
+            self.n_features_in_ = X.shape[1]
+            factor = self._factorise(X, weights)
         return (self.coordinates(X), None) if factor is None else factor
 
-    def _fit(self, X: Any, sample_weight: Any) -> Array | None:
+    def _fit(self, X: Any, weights: Array) -> Array | None:
         """Fit and return the coordinates of the rows, None if some of them have no weight."""
-        factor = self._factorise(X, sample_weight)
+        factor = self._factorise(X, weights)
         return None if factor is None else rotated(*factor)
 
-    def _factorise(self, X: Any, sample_weight: Any) -> tuple[Array, Array] | None:
+    def _factorise(self, X: Any, weights: Array) -> tuple[Array, Array] | None:
         """Fit and return the rows of F with their axes, None if some rows have no weight."""
-        with atomic_fit(self):
-            self._check()
-            X = read_rows(self, X)
-            weights = check_weights(sample_weight, X.shape[0])
-            kept = np.flatnonzero(weights)
-            share = weights[kept] / weights.sum()
-            self.gamma_ = resolve_gamma(self.gamma, self.kernel, X, weights)
-            columns = self._columns(X, kept)
-            first = FIRST_COLUMNS if self.rank is None else self._most(len(share))
-            factor = LocalFactor(columns, share, first, self._most(len(share)))
-            pivots = self._choose(factor, share)
-            self.pivots_ = kept[pivots.rows]
-            rows = columns.X if isinstance(columns, RowColumns) else kept
-            self.training_rows_ = rows[pivots.rows]
-            Z = factor.first_columns(len(pivots.rows))
-            L = np.tril(Z[pivots.rows])
-            if self.center:
-                Z -= pivots.mean
-            axes = self._store(pivots, L, gram(Z, len(Z) * share))
+        self._check()
+        kept = np.flatnonzero(weights)
+        share = weights[kept] / weights.sum()
+        self.gamma_ = resolve_gamma(self.gamma, self.kernel, X, weights)
+        columns = self._columns(X, kept)
+        first = FIRST_COLUMNS if self.rank is None else self._most(len(share))
+        factor = LocalFactor(columns, share, first, self._most(len(share)))
+        pivots = self._choose(factor, share)
+        self.pivots_ = kept[pivots.rows]
+        rows = columns.X if isinstance(columns, RowColumns) else kept
+        self.training_rows_ = rows[pivots.rows]
+        Z = factor.first_columns(len(pivots.rows))
+        L = np.tril(Z[pivots.rows])
+        if self.center:
+            Z -= pivots.mean
+        axes = self._store(pivots, L, gram(Z, len(Z) * share))
         return (Z, axes) if len(Z) == X.shape[0] else None
 
     def _check(self) -> None:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import InvalidInputError
+from marginfold.feature_maps.feature_map import CheckedMap
 from marginfold.feature_maps.kernel_gradients import missing_gradient
-from marginfold.feature_maps.reading import FIT_INSTEAD, MAP_INSTEAD
 from marginfold.linalg.tall import Array, by_columns, dense
-from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import Flag, check_parameters, shown
-from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.weights import check_weights
 
 
-class Transformed(TransformerMixin, BaseEstimator):
+class Transformed(CheckedMap):
     """Centred output of a scikit-learn transformer (Nystroem, RBFSampler, a pipeline ...).
 
     Parameters
@@ -51,31 +48,12 @@ class Transformed(TransformerMixin, BaseEstimator):
         self.transformer = transformer
         self.center = center
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Fit a clone of the transformer and the mean of its output."""
-        self._fit(X, sample_weight)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
-        """Fit and return the coordinates of the same rows."""
-        return self.fit_coordinates(X, sample_weight=sample_weight)
-
-    def fit_coordinates(self, X: Any, *, sample_weight: Any = None) -> Array:
-        """Return what `fit_transform` returns, as an array whatever output is configured."""
-        return self._fit(X, sample_weight) - self.mean_
-
-    def transform(self, X: Any) -> Array:
-        """Return the centred coordinates."""
-        return self.coordinates(X)
-
     def coordinates(self, X: Any) -> Array:
-        """Return what `transform` returns, as an array whatever output is configured."""
-        check_is_fitted(self)
-        refuse_lazy(X, self, MAP_INSTEAD)
+        """Do what `transform` does with rows that are valid."""
         return self._output(X) - self.mean_
 
-    def project(self, X: Any, W: Array) -> Array:
-        """Return ``transform(X) @ W``."""
+    def images(self, X: Any, W: Array) -> Array:
+        """Do what `project` does with rows that are valid."""
         return by_columns(self.coordinates(X), W)
 
     def offsets(self, W: Array) -> Array:
@@ -83,30 +61,30 @@ class Transformed(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(-(self.mean_ @ W))
 
-    def jacobian(self, X: Any, W: Array) -> NoReturn:
+    def derivatives(self, X: Any, W: Array) -> NoReturn:
         """Raise `InvalidInputError`: the derivative of a transformer is not known."""
         raise missing_gradient(f"The transformer {shown(self.transformer)}")
 
-    def _fit(self, X: Any, sample_weight: Any) -> Array:
-        """Fit and return the output for the same rows, not centred."""
-        with atomic_fit(self):
-            check_parameters(self, {"center": Flag()})
-            refuse_lazy(X, self, FIT_INSTEAD)
-            X = X if hasattr(X, "shape") else np.asarray(X)
-            weights = check_weights(sample_weight, X.shape[0])
-            kept = np.flatnonzero(weights)
-            self.transformer_ = clone(self.transformer)
-            try:
-                self._fit_transformer(X if len(kept) == X.shape[0] else _rows(X, kept))
-            except TypeError as error:
-                raise InvalidInputError(
-                    f"The transformer {self.transformer!r} cannot be fitted on rows alone "
-                    f"({error}); use one that needs no labels as a kernel."
-                ) from error
-            output = self._output(X)
-            mean = weights @ output / weights.sum()
-            self.mean_ = mean if self.center else np.zeros_like(mean)
-        return output
+    def _fit(self, X: Any, weights: Array) -> Array:
+        """Fit a clone of the transformer and the mean of its output; return the coordinates."""
+        check_parameters(self, {"center": Flag()})
+        kept = np.flatnonzero(weights)
+        self.transformer_ = clone(self.transformer)
+        try:
+            self._fit_transformer(X if len(kept) == X.shape[0] else _rows(X, kept))
+        except TypeError as error:
+            raise InvalidInputError(
+                f"The transformer {self.transformer!r} cannot be fitted on rows alone "
+                f"({error}); use one that needs no labels as a kernel."
+            ) from error
+        output = self._output(X)
+        mean = weights @ output / weights.sum()
+        self.mean_ = mean if self.center else np.zeros_like(mean)
+        return np.asarray(output - self.mean_)
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Return rows as they are: the transformer knows what it takes."""
+        return X if hasattr(X, "shape") else np.asarray(X)
 
     def _fit_transformer(self, X: Any) -> None:
         """Fit the clone on rows alone; a frozen one, which is fitted, wants to see labels."""
@@ -116,7 +94,6 @@ class Transformed(TransformerMixin, BaseEstimator):
             self.transformer_.fit(X)
 
     def _output(self, X: Any) -> Array:
-        X = X if hasattr(X, "shape") else np.asarray(X)
         Z = self.transformer_.transform(X)
         Z = dense(Z).astype(np.float64)
         if Z.ndim != 2 or len(Z) != X.shape[0] or not np.isfinite(Z).all():

@@ -7,9 +7,9 @@ solved side by side: the rows are shared, so one iteration of the solver serves 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -75,8 +75,8 @@ class _Track:
     fresh: dict[Task, Component] = field(default_factory=dict)
     worst_gap: float = 0.0
 
-    def deflated_means(self, means: Array) -> Array:
-        return self.deflation.complement(means * self.scale)
+    def deflated_means(self, means: Callable[[], Array]) -> Array:
+        return self.deflation.complement(means() * self.scale)
 
     def record(self, task: Task, solution: SVMSolution, gain: float, enough: bool) -> None:
         """Take note of a solution in the current subspace."""
@@ -144,7 +144,14 @@ def _extract(
     solver: SVMSolver,
 ) -> None:
     """Find the components of all problems, round by round."""
-    means = rows.class_means if isinstance(rows, BlockRows) else labelled.class_means(rows.features)
+
+    @cache
+    def means() -> Array:
+        """Return the class means, which few schedules ask for."""
+        if isinstance(rows, BlockRows):
+            return np.asarray(rows.class_means)
+        return labelled.class_means(rows.features)
+
     _report(tracks, limit)
     while proposals := _proposals(tracks, means, limit):
         batch = _batch(rows, labelled, proposals)
@@ -161,7 +168,9 @@ def _report(tracks: list[_Track], limit: int) -> None:
     report("components", found, limit * len(tracks))
 
 
-def _proposals(tracks: list[_Track], means: Array, n_components: int) -> list[tuple[_Track, Task]]:
+def _proposals(
+    tracks: list[_Track], means: Callable[[], Array], n_components: int
+) -> list[tuple[_Track, Task]]:
     return [
         (track, task)
         for track in tracks

@@ -1,14 +1,15 @@
-"""The metric ``A = a I + lam Z'LZ`` of a method: one eigendecomposition for every a and lam."""
+"""Whitening by the metric ``A = a I + lam Z'LZ``: one eigendecomposition for all a and lam."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.linalg
 
 from marginfold.errors import GraphError, InvalidInputError
+from marginfold.graphs import GraphLike
 from marginfold.linalg.tall import Array, by_columns
 
 NEGATIVE_RESOLUTION = 1e-9
@@ -92,7 +93,7 @@ class Penalty:
         None means a = 1 (000 eq. (2)); a number means ``a = ridge * tr(Z'LZ) / rank(Z)``.
     """
 
-    graph: Any
+    graph: GraphLike | None
     weight: float = 1.0
     normalize: bool = False
     ridge: float | None = None

@@ -1,4 +1,4 @@
-"""Two-sided tasks made of several classes, and the order in which they are solved.
+"""One-vs-rest and other two-sided tasks of several classes, and the order of their solution.
 
 A task is the tuple of the class codes on its positive side.  A schedule proposes the next task of
 one problem and is told the gain that it brought.  Deflation can only lower the gain of a task: one
@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from marginfold.errors import InvalidParameterError
+from marginfold.geometry.moments import class_means
+from marginfold.linalg.blocks import Block, LocalBlocks
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import Number
 
@@ -62,11 +64,7 @@ class LabelledRows:
 
     def class_means(self, rows: Array) -> Array:
         """Return the weighted mean row of each class."""
-        sums = np.zeros((self.n_classes, rows.shape[1]))
-        for code in range(self.n_classes):
-            members = self.codes == code
-            sums[code] = self.weights[members] @ rows[members] / self.weights[members].sum()
-        return sums
+        return class_means(LocalBlocks([Block(rows, self.codes, self.weights)]), self.n_classes)[1]
 
 
 def class_factors(class_weight: Any, classes: Array) -> tuple[bool, Array]:

@@ -1,4 +1,4 @@
-"""Coordinates in which the Tikhonov term of a plane is the identity."""
+"""Tikhonov regularisation of a plane: coordinates in which its term is the identity."""
 
 from __future__ import annotations
 

@@ -7,8 +7,6 @@ string is short for a rule with its defaults: "knn", "within", "between", "total
 
 from __future__ import annotations
 
-from typing import Any
-
 from marginfold.errors import InvalidParameterError
 from marginfold.graphs.anchor_graph import AnchorGraph
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
@@ -17,13 +15,23 @@ from marginfold.graphs.neighbors import NeighborGraph
 from marginfold.graphs.permuted import PermutedGraph
 from marginfold.graphs.precomputed import PrecomputedGraph
 from marginfold.graphs.reconstruction import ReconstructionGraph
-from marginfold.graphs.rule import GraphRule, ScaledGraph, SumGraph
+from marginfold.graphs.rule import (
+    GraphLike,
+    GraphRows,
+    GraphRule,
+    ScaledGraph,
+    SumGraph,
+    laplacian_of,
+    uses_labels,
+)
 
 __all__ = [
     "SHORTHANDS",
     "AnchorGraph",
     "BetweenClassGraph",
     "GraphDescription",
+    "GraphLike",
+    "GraphRows",
     "GraphRule",
     "Laplacian",
     "NeighborGraph",
@@ -34,7 +42,9 @@ __all__ = [
     "SumGraph",
     "TotalGraph",
     "WithinClassGraph",
+    "laplacian_of",
     "resolve_graph",
+    "uses_labels",
 ]
 
 SHORTHANDS: dict[str, type[GraphRule]] = {
@@ -47,7 +57,7 @@ SHORTHANDS: dict[str, type[GraphRule]] = {
 }
 
 
-def resolve_graph(graph: Any) -> Any:
+def resolve_graph(graph: str | GraphLike) -> GraphLike:
     """Return the rule that a shorthand stands for, or the rule itself.
 
     Parameters

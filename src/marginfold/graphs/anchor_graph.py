@@ -1,13 +1,11 @@
-"""A graph through a few anchors: its cost grows with the rows, not with their pairs."""
+"""Anchor graph: rows joined through a few anchors, at a cost linear in the rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.errors import GraphError
@@ -18,10 +16,16 @@ from marginfold.graphs.anchors import (
     block_sums,
     choose_anchors,
 )
-from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
+from marginfold.graphs.laplacian import (
+    ABSENT,
+    FloatArray,
+    IntArray,
+    Laplacian,
+    NodeGraph,
+    value_range,
+)
 from marginfold.graphs.neighbors import UNDERFLOW
-from marginfold.graphs.node_graph import NodeGraph
-from marginfold.graphs.rule import GraphRule, read_rows
+from marginfold.graphs.rule import GraphRows, GraphRule
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.validation.parameters import (
     Choice,
@@ -107,16 +111,9 @@ class AnchorGraph(GraphRule):
         self.weights = weights
         self.width = width
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
+    def build_on(self, rows: GraphRows) -> Laplacian:
         check_parameters(self, CONSTRAINTS)
-        X, weights = read_rows(self, X, y, sample_weight)
+        X, weights = rows.X, rows.weights
         codes = np.zeros(len(weights), dtype=np.intp)
         anchors = self.choose(LocalBlocks([Block(X, codes, weights)]), weights)
         return AnchorLaplacian(len(weights), anchors, anchors.weights(X), weights)

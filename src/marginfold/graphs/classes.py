@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
-from marginfold.graphs.rule import GraphRule, read_codes, read_rows
+from marginfold.graphs.rule import GraphRows, GraphRule
 from marginfold.linalg.tall import row_blocks
 
 MOST_BETWEEN = 0.99
@@ -34,16 +33,9 @@ class TotalGraph(GraphRule):
     array([[8.]])
     """
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
-        _, weights = read_rows(self, X, y, sample_weight)
-        return WithinLaplacian(len(weights), np.zeros(len(weights), dtype=np.intp), weights)
+    def build_on(self, rows: GraphRows) -> Laplacian:
+        n = len(rows.weights)
+        return WithinLaplacian(n, np.zeros(n, dtype=np.intp), rows.weights)
 
 
 class WithinClassGraph(GraphRule):
@@ -63,16 +55,8 @@ class WithinClassGraph(GraphRule):
     def uses_labels(self) -> bool:
         return True
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
-        _, weights = read_rows(self, X, y, sample_weight)
-        return WithinLaplacian(len(weights), read_codes(self, y, unlabeled), weights)
+    def build_on(self, rows: GraphRows) -> Laplacian:
+        return WithinLaplacian(len(rows.weights), rows.classes(self), rows.weights)
 
 
 class BetweenClassGraph(GraphRule):
@@ -94,16 +78,8 @@ class BetweenClassGraph(GraphRule):
     def uses_labels(self) -> bool:
         return True
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
-        _, weights = read_rows(self, X, y, sample_weight)
-        return BetweenLaplacian(len(weights), read_codes(self, y, unlabeled), weights)
+    def build_on(self, rows: GraphRows) -> Laplacian:
+        return BetweenLaplacian(len(rows.weights), rows.classes(self), rows.weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Distinct rows, and the exact search for the nearest of them."""
+"""Exact nearest-neighbor search (k-d tree or brute force) among the distinct rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
@@ -124,7 +125,7 @@ def chunks(n: int, entries: int, size: int | None = None) -> Iterator[slice]:
 
 
 def watched(parts: Sequence[slice], n: int, stage: str) -> Iterator[slice]:
-    """The slices of n items in turn; if there are several, each is reported before it begins."""
+    """Yield the slices of n items; if there are several, each is reported before it begins."""
     for part in parts:
         if len(parts) > 1:
             report(stage, part.start, n)
@@ -137,16 +138,17 @@ def entries_per_row(points: Any) -> int:
 
 
 def _candidates(points: Any, X: Any, count: int) -> IntArray:
-    """The nearest points of each row, itself among them if it is one and there is room."""
+    """Return the nearest points of each row, itself among them if it is one and there is room."""
     sparse = sp.issparse(points)
     tree = not sparse and points.shape[1] <= TREE_MAX_COLUMNS
     # all distances at once lose digits to an offset that the columns share
     centre = None if sparse or tree else points.mean(axis=0)
     search = NearestNeighbors(n_neighbors=count, algorithm="kd_tree" if tree else "brute")
-    search.fit(points if centre is None else points - centre)
     n, m = X.shape[0], points.shape[0]
     found = np.empty((n, count), dtype=np.intp)
-    with one_thread("openmp") if n * m <= SMALL_SEARCH else nullcontext():
+    few = one_thread("openmp") if n * m <= SMALL_SEARCH else nullcontext()
+    with few, config_context(assume_finite=True):  # the rows of a graph are valid
+        search.fit(points if centre is None else points - centre)
         parts = list(chunks(n, m, CHUNK_ENTRIES if sparse else PAIRS_PER_STEP))
         for part in watched(parts, n, "neighbors"):
             rows = X[part] if centre is None else X[part] - centre

@@ -7,14 +7,20 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
 from marginfold.errors import GraphUnderflowWarning, warn
 from marginfold.graphs.exact_search import Nodes, distinct_rows, nearest_points
-from marginfold.graphs.laplacian import ABSENT, EdgeLaplacian, FloatArray, IntArray, Laplacian
+from marginfold.graphs.laplacian import (
+    ABSENT,
+    EdgeLaplacian,
+    FloatArray,
+    IntArray,
+    Laplacian,
+    Link,
+    row_weights,
+)
 from marginfold.graphs.neighbor_search import NeighborSearch, find_neighbors
-from marginfold.graphs.node_graph import Link, row_weights
-from marginfold.graphs.rule import GraphRule, graph_name, read_codes, read_rows
+from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
@@ -121,35 +127,24 @@ class NeighborGraph(GraphRule):
     def uses_labels(self) -> bool:
         return bool(self.within_class)
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
+    def build_on(self, rows: GraphRows) -> Laplacian:
         check_parameters(self, CONSTRAINTS)
-        X, weights = read_rows(self, X, y, sample_weight)
-        codes = (
-            read_codes(self, y, unlabeled)
-            if self.within_class
-            else np.zeros(len(weights), dtype=np.intp)
-        )
-        nodes, pairs = self._neighbors(X, weights, codes)
+        n = len(rows.weights)
+        codes = rows.classes(self) if self.within_class else np.zeros(n, dtype=np.intp)
+        nodes, pairs = self._neighbors(rows.X, rows.weights, codes)
         i, j, squared = pairs.i, pairs.j, pairs.squared
         width = self._width(nodes.mass[i] * nodes.mass[j], squared)
         link = HeatLink(int(self.n_neighbors), nodes.mass, width)
-        n = len(nodes.rows)
-        i, j, squared = _undirected(i, j, squared, n, mutual=self.mode == "mutual")
+        n_nodes = len(nodes.rows)
+        i, j, squared = _undirected(i, j, squared, n_nodes, mutual=self.mode == "mutual")
         W, underflowed = self._edge_weights(squared, width)
         W *= nodes.mass[i] * nodes.mass[j]
         adjacency = sp.coo_array(
             (np.concatenate([W, W]), (np.concatenate([i, j]), np.concatenate([j, i]))),
-            shape=(n, n),
+            shape=(n_nodes, n_nodes),
         ).tocsr()
         return EdgeLaplacian(
-            len(weights), adjacency, nodes.rows, underflowed, nodes.members, link, pairs.recall
+            n, adjacency, nodes.rows, underflowed, nodes.members, link, pairs.recall
         )
 
     def _neighbors(self, X: Any, weights: FloatArray, codes: IntArray) -> tuple[Nodes, NodePairs]:

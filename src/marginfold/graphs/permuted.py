@@ -1,4 +1,4 @@
-"""The control of a graph: the same edges between other rows."""
+"""The permutation control of a graph: the same edges between other rows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.errors import GraphError, InvalidParameterError
 from marginfold.graphs.exact_search import distinct_rows
-from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian
-from marginfold.graphs.node_graph import Link, NodeGraph
+from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, Link, NodeGraph
 from marginfold.graphs.reconstruction import FactoredLaplacian
-from marginfold.graphs.rule import GraphRule, read_rows
+from marginfold.graphs.rule import GraphRows, GraphRule, laplacian_of, uses_labels
 from marginfold.validation.parameters import Count, check_parameters, shown
 
 
@@ -64,27 +62,19 @@ class PermutedGraph(GraphRule):
 
     @property
     def uses_labels(self) -> bool:
-        return bool(self.graph.uses_labels)
+        return uses_labels(self.graph)
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
+    def build_on(self, rows: GraphRows) -> Laplacian:
         check_parameters(self, {"random_state": Count(0)})
         if isinstance(self.graph, (str, type)) or not hasattr(self.graph, "build"):
             raise InvalidParameterError(
                 f"PermutedGraph got graph={shown(self.graph)}; it needs a graph rule such as "
                 "NeighborGraph()."
             )
-        X, weights = read_rows(self, X, y, sample_weight)
-        laplacian = self.graph.build(X, y, unlabeled=unlabeled, sample_weight=weights)
-        nodes = distinct_rows(X, weights)
+        laplacian = laplacian_of(self.graph, rows)
+        nodes = distinct_rows(rows.X, rows.weights)
         order = np.random.default_rng(int(self.random_state)).permutation(len(nodes.rows))
-        permuted = PermutedLaplacian(len(weights), laplacian, nodes.rows, nodes.members, order)
+        permuted = PermutedLaplacian(len(rows.weights), laplacian, nodes.rows, nodes.members, order)
         if isinstance(laplacian, FactoredLaplacian):  # its factor stays: only its nodes move
             moved = permuted.on_nodes()
             return replace(laplacian, rows=moved.rows, members=moved.members)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from scipy.sparse.linalg import eigsh
 
 from marginfold.errors import GraphError
 from marginfold.graphs.laplacian import EdgeLaplacian, Laplacian
-from marginfold.graphs.rule import GraphRule, graph_name, read_rows
+from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
 
 SYMMETRY_TOLERANCE = 1e-10
 """Largest |W - W'| that counts as rounding, relative to the largest weight."""
@@ -55,25 +54,18 @@ class PrecomputedGraph(GraphRule):
     def __init__(self, adjacency: Any) -> None:
         self.adjacency = adjacency
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
-        X, weights = read_rows(self, X, y, sample_weight)
-        W = self._read(X.shape[0])
-        rows = np.flatnonzero(weights)
-        scale = sp.diags_array(weights[rows])
-        W = sp.csr_array(scale @ W[rows][:, rows] @ scale)
+    def build_on(self, rows: GraphRows) -> Laplacian:
+        weights = rows.weights
+        W = self._read(len(weights))
+        present = np.flatnonzero(weights)
+        scale = sp.diags_array(weights[present])
+        W = sp.csr_array(scale @ W[present][:, present] @ scale)
         if W.nnz and W.data.min() < 0:
             self._check_positive_semidefinite(W)
-        return EdgeLaplacian(len(weights), W, rows)
+        return EdgeLaplacian(len(weights), W, present)
 
     def _read(self, n_rows: int) -> sp.csr_array:
-        """The weights as a finite, exactly symmetric CSR matrix without a diagonal."""
+        """Return the weights as a finite, exactly symmetric CSR matrix without a diagonal."""
         W = self.adjacency
         W = sp.csr_array(W if sp.issparse(W) else np.asarray(W), dtype=np.float64, copy=True)
         if W.shape != (n_rows, n_rows):

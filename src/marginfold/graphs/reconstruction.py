@@ -7,14 +7,21 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.graphs.exact_search import chunks, distinct_rows, entries_per_row, nearest_points
-from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, value_range
+from marginfold.graphs.laplacian import (
+    ABSENT,
+    FloatArray,
+    IntArray,
+    Laplacian,
+    Link,
+    NodeGraph,
+    row_weights,
+    value_range,
+)
 from marginfold.graphs.neighbor_search import NeighborSearch, find_neighbors
-from marginfold.graphs.node_graph import Link, NodeGraph, row_weights
-from marginfold.graphs.rule import GraphRule, read_rows
+from marginfold.graphs.rule import GraphRows, GraphRule
 from marginfold.validation.parameters import Constraint, Count, Number, check_parameters
 
 CONSTRAINTS: dict[str, Constraint] = {
@@ -59,18 +66,10 @@ class ReconstructionGraph(GraphRule):
         self.reg = reg
         self.search = search
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
+    def build_on(self, rows: GraphRows) -> Laplacian:
         check_parameters(self, CONSTRAINTS)
-        X, weights = read_rows(self, X, y, sample_weight)
-        nodes = distinct_rows(X, weights)
-        points = X[nodes.rows]
+        nodes = distinct_rows(rows.X, rows.weights)
+        points = rows.X[nodes.rows]
         found = find_neighbors(points, self.n_neighbors, self.search)
         n, k = found.indices.shape
         if k == 0:
@@ -80,7 +79,7 @@ class ReconstructionGraph(GraphRule):
             M = row_weights(found.indices, rebuilding, n)
         link = BarycentricLink(int(self.n_neighbors), float(self.reg))
         return FactoredLaplacian(
-            len(weights), M, nodes.mass, nodes.rows, nodes.members, link, found.recall
+            len(rows.weights), M, nodes.mass, nodes.rows, nodes.members, link, found.recall
         )
 
 

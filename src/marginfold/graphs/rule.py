@@ -1,23 +1,32 @@
 """The recipe of a graph: a cloneable object with ``build(X, y) -> Laplacian``; rules add and scale.
 
-The reading of X, y and sample weights is here too, so that every rule refuses the same data with
-the same words.
+`GraphRule.build` validates X, y and the sample weights, so that every rule refuses the same data
+with the same words; what a rule does is in ``build_on``, which trusts its rows.  Estimators, whose
+rows are valid, begin there (`laplacian_of`).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 
 from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
-from marginfold.graphs.combined import ScaledLaplacian, SumLaplacian
-from marginfold.graphs.laplacian import ABSENT, FloatArray, GraphDescription, IntArray, Laplacian
+from marginfold.graphs.laplacian import (
+    ABSENT,
+    FloatArray,
+    GraphDescription,
+    IntArray,
+    Laplacian,
+    Link,
+    NodeGraph,
+)
 from marginfold.validation.labels import is_unlabelled, unique_labels
 from marginfold.validation.row_types import gathered, refuse_lazy
 from marginfold.validation.rows import LARGEST_ENTRY
@@ -27,10 +36,57 @@ LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk
 """What to do with a dask collection."""
 
 
-class GraphRule(BaseEstimator, ABC):
-    """Base of all graph rules: parameters in ``__init__``, all checks and work in ``build``.
+class GraphLike(Protocol):
+    """What an estimator takes as a graph: a `GraphRule`, or an object of the user's."""
 
-    Rules add and scale: ``0.3 * NeighborGraph() + WithinClassGraph()`` is again a rule.
+    def build(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Laplacian:
+        """Build the graph on the rows of X."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphRows:
+    """Validated rows that a graph is built on.
+
+    Attributes
+    ----------
+    X : array or canonical CSR matrix of shape (n, d)
+    weights : array of shape (n,)
+        Sample weights.
+    codes : array of shape (n,) or None
+        Class numbers, ``ABSENT`` for rows without a label; None without labels.
+    """
+
+    X: Any
+    weights: FloatArray
+    codes: IntArray | None = None
+
+    @classmethod
+    def of(cls, X: Any, weights: FloatArray, codes: IntArray | None = None) -> Self:
+        """Trust rows, but bring a sparse matrix to the one form in which equal rows are equal."""
+        return cls(_canonical(X) if sp.issparse(X) else X, weights, codes)
+
+    def classes(self, rule: GraphRule) -> IntArray:
+        """Return the class numbers, which the rule needs."""
+        if self.codes is None:
+            raise GraphError(
+                f"{graph_name(rule)} got y=None; it needs labels. Pass y, or use a graph without "
+                "classes such as NeighborGraph() or TotalGraph()."
+            )
+        return self.codes
+
+
+class GraphRule(BaseEstimator):
+    """Base of all graph rules: parameters in ``__init__``, the work in ``build_on``.
+
+    Rules add and scale: ``0.3 * NeighborGraph() + WithinClassGraph()`` is again a rule.  A rule of
+    your own has ``build_on``, or ``build`` if it looks at its rows itself.
     """
 
     __array_ufunc__ = None  # numpy scalars leave the product to __rmul__
@@ -40,7 +96,6 @@ class GraphRule(BaseEstimator, ABC):
         """Whether `build` looks at y."""
         return False
 
-    @abstractmethod
     def build(
         self,
         X: Any,
@@ -68,6 +123,11 @@ class GraphRule(BaseEstimator, ABC):
         Laplacian
             Its ``scatter(Z)`` is Z'LZ.
         """
+        return self.build_on(_read_graph_rows(self, X, y, unlabeled, sample_weight))
+
+    def build_on(self, rows: GraphRows) -> Laplacian:
+        """Check the parameters and build the graph on rows that are valid."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method build_on(rows).")
 
     def describe(
         self,
@@ -120,20 +180,10 @@ class SumGraph(GraphRule):
 
     @property
     def uses_labels(self) -> bool:
-        return bool(self.first.uses_labels or self.second.uses_labels)
+        return uses_labels(self.first) or uses_labels(self.second)
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
-        first, second = (
-            _build_part(self, part, X, y, unlabeled, sample_weight)
-            for part in (self.first, self.second)
-        )
+    def build_on(self, rows: GraphRows) -> Laplacian:
+        first, second = (_build_part(self, part, rows) for part in (self.first, self.second))
         if first.n_rows != second.n_rows:
             raise GraphError(
                 f"{graph_name(self)} got terms on {first.n_rows} and {second.n_rows} rows; both "
@@ -165,28 +215,21 @@ class ScaledGraph(GraphRule):
 
     @property
     def uses_labels(self) -> bool:
-        return bool(self.graph.uses_labels)
+        return uses_labels(self.graph)
 
-    def build(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Laplacian:
+    def build_on(self, rows: GraphRows) -> Laplacian:
         factor: Any = self.factor
         if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
             raise InvalidParameterError(
                 f"ScaledGraph of {graph_name(self.graph)} got factor={factor!r}; it needs a "
                 "finite number >= 0, or L is not positive semi-definite. Use a positive factor."
             )
-        graph = _build_part(self, self.graph, X, y, unlabeled, sample_weight)
+        graph = _build_part(self, self.graph, rows)
         return ScaledLaplacian(graph.n_rows, graph, float(factor))
 
 
 def graph_name(graph: object) -> str:
-    """The graph as it would be written, without its parameters."""
+    """Return the graph as it would be written, without its parameters."""
     if isinstance(graph, SumGraph):
         return f"{graph_name(graph.first)} + {graph_name(graph.second)}"
     if isinstance(graph, ScaledGraph):
@@ -196,18 +239,31 @@ def graph_name(graph: object) -> str:
     return type(graph).__name__
 
 
-def read_rows(
-    graph: GraphRule, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None
-) -> tuple[Any, FloatArray]:
-    """Return X as float64 (ndarray or canonical CSR) and one weight for each row."""
-    name = graph_name(graph)
+def uses_labels(rule: object) -> bool:
+    """Return whether a rule looks at labels; one that does not say so may."""
+    return bool(getattr(rule, "uses_labels", hasattr(rule, "build")))
+
+
+def laplacian_of(rule: GraphLike, rows: GraphRows) -> Laplacian:
+    """Build the graph of a rule on valid rows; one with a ``build`` of its own checks them again.
+
+    Parameters
+    ----------
+    rule : GraphRule, or any object with ``build``
+    rows : GraphRows
+    """
+    if isinstance(rule, GraphRule) and type(rule).build is GraphRule.build:
+        return rule.build_on(rows)
+    return rule.build(rows.X, rows.codes, unlabeled=ABSENT, sample_weight=rows.weights)
+
+
+def _read_graph_rows(
+    rule: GraphRule, X: Any, y: Any, unlabeled: Any, sample_weight: Any
+) -> GraphRows:
+    """Validate the rows that a user hands to ``build``; labels are read if the rule needs them."""
+    name = graph_name(rule)
     refuse_lazy(X, name, LAZY_INSTEAD)
-    if sp.issparse(X):
-        X = sp.csr_array(X, dtype=np.float64, copy=True)
-        X.sum_duplicates()
-        X.eliminate_zeros()
-    else:
-        X = np.asarray(X, dtype=np.float64)
+    X = _canonical(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape:
         raise GraphError(f"{name} got X of shape {X.shape}; it needs rows and columns.")
     entries = X.data if sp.issparse(X) else X
@@ -223,40 +279,141 @@ def read_rows(
             "for each row of X."
         )
     try:
-        return X, check_weights(gathered(sample_weight), X.shape[0])
+        weights = check_weights(gathered(sample_weight), X.shape[0])
     except InvalidInputError as error:
         raise GraphError(f"{name}: {error}") from error
+    codes = _class_numbers(name, np.asarray(y), unlabeled) if _reads(rule, y) else None
+    return GraphRows(X, weights, codes)
 
 
-def read_codes(graph: GraphRule, y: ArrayLike | None, unlabeled: Any) -> IntArray:
+def _reads(rule: GraphRule, y: Any) -> bool:
+    return y is not None and uses_labels(rule)
+
+
+def _class_numbers(name: str, labels: Any, unlabeled: Any) -> IntArray:
     """Return the class number of each row, ``ABSENT`` for unlabelled rows."""
-    if y is None:
-        raise GraphError(
-            f"{graph_name(graph)} got y=None; it needs labels. Pass y, or use a graph without "
-            "classes such as NeighborGraph() or TotalGraph()."
-        )
-    labels = np.asarray(gathered(y))
     labelled = ~is_unlabelled(labels, unlabeled)
     codes = np.full(len(labels), ABSENT, dtype=np.intp)
     try:
         classes, codes[labelled] = unique_labels(labels[labelled])
     except InvalidInputError as error:
-        raise GraphError(f"{graph_name(graph)}: {error}") from error
+        raise GraphError(f"{name}: {error}") from error
     if classes.dtype.kind == "f" and np.isnan(classes).any():
         raise GraphError(
-            f"{graph_name(graph)} got NaN among the labels; it needs a class for each row. Pass "
+            f"{name} got NaN among the labels; it needs a class for each row. Pass "
             "unlabeled=np.nan if these rows are unlabelled."
         )
     return codes
 
 
-def _build_part(
-    whole: GraphRule, part: Any, X: Any, y: Any, unlabeled: Any, sample_weight: Any
-) -> Laplacian:
+def _canonical(X: Any) -> sp.csr_array:
+    """Return a copy whose entries are in order, each once and none of them 0."""
+    X = sp.csr_array(X, dtype=np.float64, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def _build_part(whole: GraphRule, part: Any, rows: GraphRows) -> Laplacian:
     if isinstance(part, type) or not hasattr(part, "build"):
         raise InvalidParameterError(
             f"{type(whole).__name__} got {part!r} as a part; it needs a graph rule such as "
             "NeighborGraph()."
         )
-    laplacian: Laplacian = part.build(X, y, unlabeled=unlabeled, sample_weight=sample_weight)
-    return laplacian
+    return laplacian_of(part, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SumLaplacian(Laplacian):
+    """L of the first graph plus L of the second."""
+
+    first: Laplacian
+    second: Laplacian
+
+    @property
+    def degrees(self) -> FloatArray:
+        return self.first.degrees + self.second.degrees
+
+    @property
+    def components(self) -> IntArray:
+        """Parts that are joined by either graph: components linked by the rows they share."""
+        a, b = self.first.components, self.second.components
+        n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
+        both = (a != ABSENT) & (b != ABSENT)
+        links = sp.coo_array(
+            (np.ones(int(both.sum())), (a[both], n_a + b[both])), shape=(n_a + n_b, n_a + n_b)
+        )
+        labels = connected_components(links, directed=False)[1]
+        result = np.full(self.n_rows, ABSENT, dtype=np.intp)
+        result[b != ABSENT] = labels[n_a + b[b != ABSENT]]
+        result[a != ABSENT] = labels[a[a != ABSENT]]
+        return result
+
+    @property
+    def n_edges(self) -> int:
+        return self.first.n_edges + self.second.n_edges
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        (low_a, high_a), (low_b, high_b) = self.first.weight_range, self.second.weight_range
+        return float(np.fmin(low_a, low_b)), float(np.fmax(high_a, high_b))
+
+    @property
+    def n_underflowed(self) -> int:
+        return self.first.n_underflowed + self.second.n_underflowed
+
+    @property
+    def recall(self) -> float | None:
+        """The lower one of the two."""
+        known = [r for r in (self.first.recall, self.second.recall) if r is not None]
+        return min(known, default=None)
+
+    def on_nodes(self) -> NodeGraph:
+        return self.first.on_nodes() + self.second.on_nodes()
+
+    def _quadratic(self, Z: FloatArray) -> FloatArray:
+        return self.first.scatter(Z) + self.second.scatter(Z)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledLaplacian(Laplacian):
+    """A graph whose weights are all multiplied by a factor >= 0."""
+
+    graph: Laplacian
+    factor: float
+
+    @property
+    def degrees(self) -> FloatArray:
+        return self.factor * self.graph.degrees
+
+    @property
+    def components(self) -> IntArray:
+        return self.graph.components
+
+    @property
+    def n_edges(self) -> int:
+        return self.graph.n_edges
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        low, high = self.graph.weight_range
+        return self.factor * low, self.factor * high
+
+    @property
+    def n_underflowed(self) -> int:
+        return self.graph.n_underflowed
+
+    @property
+    def recall(self) -> float | None:
+        return self.graph.recall
+
+    @property
+    def link(self) -> Link | None:
+        return self.graph.link
+
+    def on_nodes(self) -> NodeGraph:
+        nodes = self.graph.on_nodes()
+        return replace(nodes, L=self.factor * nodes.L, degrees=self.factor * nodes.degrees)
+
+    def _quadratic(self, Z: FloatArray) -> FloatArray:
+        return self.factor * self.graph.scatter(Z)

@@ -1,4 +1,4 @@
-"""Eigenvalue problems: a few pairs of what is symmetric, dense or sparse."""
+"""Eigenvalue problems: a few eigenpairs of a symmetric matrix, dense or sparse."""
 
 from marginfold.linalg.leading import leading_pairs
 from marginfold.linalg.pencil import definite_factor, pencil_pairs

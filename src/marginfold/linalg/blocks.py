@@ -1,4 +1,4 @@
-"""A tall matrix in row blocks, wherever they live: the seam between the methods and the machines.
+"""Map and reduce over row blocks of a tall matrix, in this process or on a cluster.
 
 Work on many rows is a pure function of one block and of small arguments; it returns something
 small.  Nothing is remembered between two passes, so that a block which is lost can be read again.

@@ -1,4 +1,4 @@
-"""The smallest pairs of one connected sparse matrix: Lanczos, on an inverse where one is cheap."""
+"""Shift-invert Lanczos: the smallest eigenpairs of one connected sparse matrix."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def lanczos_pairs(S: sp.csr_array, constant: Array, k: int, squared: bool) -> tu
 
 
 def _operator(S: sp.csr_array, squared: bool) -> tuple[Apply, int]:
-    """A map whose largest pairs are the smallest of S, and the vectors Lanczos needs for it."""
+    """Return a map whose largest pairs are the smallest of S, and the vectors Lanczos needs."""
     n, front = S.shape[0], _front(S)
     if squared and front > NARROW_FRONT and n <= FACTORED_NODES:
         return _dense_inverse(S), FACTORED_BASIS
@@ -109,7 +109,7 @@ def _operator(S: sp.csr_array, squared: bool) -> tuple[Apply, int]:
 
 
 def _leading(apply: Apply, found: Array, k: int, basis: int, tol: float = 0.0) -> Array:
-    """The leading vectors of a map on the orthogonal complement of those that are known."""
+    """Return the leading vectors of a map on the orthogonal complement of those that are known."""
     n = len(found)
     basis = min(n - 1, max(basis, 2 * k + 1))
 
@@ -139,7 +139,7 @@ def _leading(apply: Apply, found: Array, k: int, basis: int, tol: float = 0.0) -
 
 
 def _front(S: sp.csr_array) -> float:
-    """The mean width of the envelope of S in reverse Cuthill-McKee order."""
+    """Return the mean width of the envelope of S in reverse Cuthill-McKee order."""
     place = np.empty(S.shape[0], dtype=np.intp)
     place[reverse_cuthill_mckee(S, symmetric_mode=True)] = np.arange(S.shape[0])
     first = np.minimum.reduceat(place[S.indices], S.indptr[:-1])  # every row has its diagonal
@@ -165,5 +165,5 @@ def _dense_inverse(S: sp.csr_array) -> Apply:
 
 
 def row_norm(S: sp.csr_array) -> float:
-    """The largest row sum of ``|S|``, which bounds its eigenvalues."""
+    """Return the largest row sum of ``|S|``, which bounds its eigenvalues."""
     return float(abs(S).sum(axis=1).max())

@@ -1,4 +1,4 @@
-"""The leading pairs of a symmetric matrix, without the others."""
+"""Block Lanczos: the leading eigenpairs of a symmetric matrix, without the others."""
 
 from __future__ import annotations
 

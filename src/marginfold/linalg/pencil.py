@@ -1,4 +1,4 @@
-"""The largest pairs of a symmetric-definite pencil, the one problem behind the eigen family."""
+"""Generalised eigenvalue problem: the largest eigenpairs of a symmetric-definite pencil."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest pairs of a sparse Laplacian, beyond the constant vector."""
+"""The smallest eigenpairs of a sparse Laplacian, beyond the constant vector."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _contrasts(part: Array, degrees: Array, k: int) -> Array:
 def _pairs_of_part(
     S: sp.csr_array, roots: Array, nodes: Array, k: int, squared: bool
 ) -> tuple[Array, Array]:
-    """The pairs of one connected part with positive eigenvalues, as vectors on all nodes."""
+    """Return the pairs of one connected part with positive eigenvalues, as vectors on all nodes."""
     m, k = len(nodes), min(k, len(nodes) - 1)
     vectors = np.zeros((S.shape[0], k))
     if k == 0:
@@ -175,7 +175,7 @@ def _dense_pairs(S: sp.csr_array, constant: Array, k: int) -> tuple[Array, Array
 
 
 def _verified(S: sp.csr_array, values: Array, vectors: Array) -> float:
-    """The largest relative residual; an error if one is above the tolerance."""
+    """Return the largest relative residual; an error if one is above the tolerance."""
     if not len(values):
         return 0.0
     residuals = np.linalg.norm(S @ vectors - vectors * values, axis=0)

@@ -50,11 +50,16 @@ def dense(X: Any) -> Array:
     return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
 
 
+def is_constant(values: Array) -> bool:
+    """Return whether there are values and all of them are equal."""
+    return bool(len(values)) and bool(values.min() == values.max())
+
+
 def gram(Z: Array, weights: Array | None = None) -> Array:
     """Return ``Z' diag(weights) Z`` for non-negative weights without a weighted copy of Z."""
     if weights is None:
         return np.asarray(Z.T @ Z)
-    if len(weights) and weights.min() == weights.max():
+    if is_constant(weights):
         return np.asarray(weights[0] * (Z.T @ Z))
     roots = np.sqrt(weights)[:, None]
     total: Array | None = None
@@ -63,6 +68,15 @@ def gram(Z: Array, weights: Array | None = None) -> Array:
         square = part.T @ part
         total = square if total is None else np.add(total, square, out=total)
     return np.zeros((Z.shape[1], Z.shape[1])) if total is None else total
+
+
+def mean_about(Z: Array, origin: Array) -> Array:
+    """Return the mean row of ``Z - origin`` without a copy of Z."""
+    total = np.zeros(Z.shape[1])
+    for block in row_blocks(*Z.shape):
+        part = Z[block] - origin
+        total += np.ones(len(part)) @ part
+    return np.asarray(total / len(Z))
 
 
 def by_columns(A: Array, B: Array) -> Array:
@@ -116,6 +130,10 @@ class SharedRows:
     rotation : array of shape (r, k), optional
         Orthonormal columns; the rows are those of ``Z @ rotation``, without a copy of them in
         between.
+    origin : array of shape (r,), optional
+        What is subtracted first: the rows are those of ``(Z - origin) @ rotation``.
+    centred : bool, default=False
+        Whether the mean row is known to be the origin, so that it is not looked for.
 
     Attributes
     ----------
@@ -127,18 +145,29 @@ class SharedRows:
         The mean row.
     """
 
-    def __init__(self, Z: Array, rotation: Array | None = None) -> None:
+    def __init__(
+        self,
+        Z: Array,
+        rotation: Array | None = None,
+        *,
+        origin: Array | None = None,
+        centred: bool = False,
+    ) -> None:
         n, r = len(Z), Z.shape[1] if rotation is None else rotation.shape[1]
-        mean = Z.mean(axis=0)
+        if centred:
+            mean = np.zeros(Z.shape[1])
+        else:
+            mean = Z.mean(axis=0) if origin is None else mean_about(Z, origin)
         self.centre = mean if rotation is None else mean @ rotation
         self.table = np.empty((n, r + 1))
-        self.table[:, r] = 1.0
         self.features = self.table[:, :r]
-        if rotation is None:
-            np.subtract(Z, mean, out=self.features)
-        else:
-            for block in row_blocks(*Z.shape):
-                np.matmul(Z[block] - mean, rotation, out=self.features[block])
+        away = mean if origin is None else origin + mean
+        for block in row_blocks(*Z.shape):
+            self.table[block, r] = 1.0
+            if rotation is None:
+                np.subtract(Z[block], away, out=self.features[block])
+            else:
+                np.matmul(Z[block] - away, rotation, out=self.features[block])
         self._pairs: Array | None = None
 
     @property

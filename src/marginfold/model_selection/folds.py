@@ -329,7 +329,7 @@ def _all_images(members: Sequence[Any], part: FoldRows) -> list[tuple[Array, Arr
         splits = np.cumsum([member.n_components_ for member in shared])[:-1]
         directions = np.hstack([member._scaled_directions() for member in shared])
         train, test = (
-            shared[0].feature_map_.project(read_new_rows(shared[0], X), directions)
+            shared[0].feature_map_.images(read_new_rows(shared[0], X), directions)
             for X in (part.X, part.X_test)
         )
         pairs += list(

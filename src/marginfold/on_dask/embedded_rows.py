@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
 
 from marginfold.estimators.embedded_rows import GraphForm
-from marginfold.feature_maps import Linear
+from marginfold.feature_maps import FeatureMap, Linear
 from marginfold.geometry.metric import Metric, rank_of
 from marginfold.geometry.moments import scatter, spread
+from marginfold.graphs import GraphLike
 from marginfold.linalg.blocks import Block
 from marginfold.linalg.tall import Array
 from marginfold.on_dask.blocks import DaskBlocks, kept, tasks
@@ -40,7 +40,7 @@ class RemoteCoordinates:
         The weighted Z'Z.
     """
 
-    feature_map: Any
+    feature_map: FeatureMap
     blocks: DaskBlocks
     points: DaskBlocks
     codes: Array | None
@@ -52,13 +52,18 @@ class RemoteCoordinates:
         """None: the rows are elsewhere."""
 
     @property
+    def n_columns(self) -> int:
+        """Number of coordinates."""
+        return self.blocks.n_columns
+
+    @property
     def n_varying(self) -> int:
         """Features that are not constant (linear map), or the rank of the rows; at least 1."""
         if isinstance(self.feature_map, Linear):  # a constant feature has been centred to 0
             return max(int(np.count_nonzero(np.diagonal(self.total))), 1)
         return max(rank_of(self.total), 1)
 
-    def form(self, rule: Any) -> GraphForm:
+    def form(self, rule: GraphLike) -> GraphForm:
         """Return the form of a graph whose sums need no neighbors."""
         codes = np.full(self.blocks.n_rows, UNLABELLED) if self.codes is None else self.codes
         return graph_form(rule, self.blocks, self.points, codes, self.weights)
@@ -68,7 +73,7 @@ class RemoteCoordinates:
         same = np.array_equal(weights, self.weights)
         return spread(self.blocks if same else self.blocks.reweighted(weights))
 
-    def class_scatter(self, rule: Any, code: int, factor: float) -> Array:
+    def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
         """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
         codes = np.asarray(self.codes)
         weights = factor * self.weights[codes == code]
@@ -83,7 +88,7 @@ class RemoteCoordinates:
 
 
 def fitted_coordinates(
-    feature_map: Any,
+    feature_map: FeatureMap,
     parts: Sequence[Delayed],
     lengths: Array,
     ranges: Array,
@@ -110,7 +115,7 @@ def fitted_coordinates(
     )
 
 
-def coordinates_of_rows(block: Block, feature_map: Any) -> Block:
+def coordinates_of_rows(block: Block, feature_map: FeatureMap) -> Block:
     """Return a block in the coordinates of a feature map."""
     return Block(feature_map.coordinates(block.Z), block.codes, block.weights, block.start)
 
@@ -163,7 +168,7 @@ def _short(values: Array) -> Array:
     return small if np.array_equal(small, values) else values
 
 
-def _points(feature_map: Any, rows: DaskBlocks, blocks: DaskBlocks) -> DaskBlocks:
+def _points(feature_map: FeatureMap, rows: DaskBlocks, blocks: DaskBlocks) -> DaskBlocks:
     """Return the rows as they were given; of centred ones, so that they are not kept twice."""
     if isinstance(feature_map, Linear):
         return DaskBlocks(

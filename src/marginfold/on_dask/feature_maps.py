@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -18,7 +18,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import check_random_state
 
 from marginfold.errors import InvalidInputError
-from marginfold.feature_maps import ExactKernel, Linear, Transformed
+from marginfold.feature_maps import ExactKernel, FeatureMap, Linear, LowRankKernel, Transformed
 from marginfold.geometry.moments import row_sums
 from marginfold.graphs.anchors import picked_rows
 from marginfold.linalg.blocks import Block, total
@@ -39,7 +39,7 @@ FEW_ROWS = 2
 """Rows that such a transformer is given, to see their features."""
 
 
-def check_feature_map(feature_map: Any) -> None:
+def check_feature_map(feature_map: FeatureMap) -> None:
     """Refuse feature maps that need all rows at one place."""
     if isinstance(feature_map, Transformed):
         transformer = feature_map.transformer
@@ -50,9 +50,10 @@ def check_feature_map(feature_map: Any) -> None:
             "one place; fit it on some of them first, kernel=FrozenEstimator(transformer.fit("
             "sample)) of sklearn.frozen, or scale the features with dask and use Nystroem(...)."
         )
-    if not isinstance(feature_map, Linear) and not hasattr(feature_map, "fit_blocks"):
-        exact = isinstance(feature_map, ExactKernel)
-        what = f"kernel={shown(feature_map.kernel)}" if exact else shown(feature_map)
+    if not isinstance(feature_map, Linear | LowRankKernel):
+        what = shown(feature_map)
+        if isinstance(feature_map, ExactKernel):
+            what = f"kernel={shown(feature_map.kernel)}"
         raise InvalidInputError(
             f"{what} needs all rows at one place, and got a dask collection; use kernel='linear', "
             "kernel=LowRankKernel('rbf', rank=500), or a transformer such as "
@@ -60,7 +61,7 @@ def check_feature_map(feature_map: Any) -> None:
         )
 
 
-def fit_feature_map(feature_map: Any, rows: DaskBlocks, ranges: Array | None) -> int:
+def fit_feature_map(feature_map: FeatureMap, rows: DaskBlocks, ranges: Array | None) -> int:
     """Fit a feature map on the rows; return the number of coordinates.
 
     Parameters
@@ -73,12 +74,11 @@ def fit_feature_map(feature_map: Any, rows: DaskBlocks, ranges: Array | None) ->
         Their smallest and largest values, if these are known.
     """
     check_feature_map(feature_map)
-    if isinstance(feature_map, Linear):
-        return _fit_linear(feature_map, rows, ranges)
+    if isinstance(feature_map, LowRankKernel):
+        return len(feature_map.fit_blocks(rows).eigenvalues_)
     if isinstance(feature_map, Transformed):
         return _fit_transformed(feature_map, rows)
-    feature_map.fit_blocks(rows)
-    return len(feature_map.eigenvalues_)
+    return _fit_linear(cast(Linear, feature_map), rows, ranges)
 
 
 def _fit_linear(feature_map: Linear, rows: DaskBlocks, ranges: Array | None) -> int:
@@ -124,7 +124,7 @@ def _fit_transformed(feature_map: Transformed, rows: DaskBlocks) -> int:
     return len(mean)
 
 
-def coordinate_sums(block: Block, feature_map: Any) -> Array:
+def coordinate_sums(block: Block, feature_map: FeatureMap) -> Array:
     """Return the weighted sum of the coordinates of rows, and the weight as the last entry."""
     return row_sums(Block(feature_map.coordinates(block.Z), block.codes, block.weights))
 

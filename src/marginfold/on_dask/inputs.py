@@ -17,7 +17,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.feature_maps import resolve_feature_map
+from marginfold.feature_maps import FeatureMap, resolve_feature_map
 from marginfold.linalg.tall import Array, dense
 from marginfold.on_dask.blocks import computed, kept, tasks
 from marginfold.on_dask.embedded_rows import RemoteCoordinates, fitted_coordinates
@@ -62,7 +62,7 @@ class DaskRows:
         return int(self.lengths.sum()), len(self.low)
 
     def coordinates(
-        self, feature_map: Any, weights: Array, codes: Array | None
+        self, feature_map: FeatureMap, weights: Array, codes: Array | None
     ) -> RemoteCoordinates:
         """Fit a feature map on the rows and apply it."""
         parts = list(self.parts)

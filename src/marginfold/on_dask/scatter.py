@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -13,6 +11,7 @@ from marginfold.geometry.moments import class_means, spread, within_scatter
 from marginfold.graphs import (
     AnchorGraph,
     BetweenClassGraph,
+    GraphLike,
     ScaledGraph,
     SumGraph,
     TotalGraph,
@@ -29,7 +28,7 @@ SUMS_ALONE = (AnchorGraph, BetweenClassGraph, TotalGraph, WithinClassGraph)
 """Rules whose forms are sums over rows."""
 
 
-def check_graph(rule: Any) -> None:
+def check_graph(rule: GraphLike | None) -> None:
     """Refuse a graph that needs all rows at one place; None is no graph."""
     if isinstance(rule, SumGraph):
         check_graph(rule.first)
@@ -45,7 +44,7 @@ def check_graph(rule: Any) -> None:
 
 
 def graph_form(
-    rule: Any, blocks: DaskBlocks, points: DaskBlocks, codes: Array, weights: Array
+    rule: GraphLike, blocks: DaskBlocks, points: DaskBlocks, codes: Array, weights: Array
 ) -> GraphForm:
     """Return the form of a graph on rows in blocks.
 
@@ -74,7 +73,7 @@ def graph_form(
     return _class_form(rule, blocks, codes, weights)
 
 
-def _class_form(rule: Any, blocks: DaskBlocks, codes: Array, weights: Array) -> GraphForm:
+def _class_form(rule: GraphLike, blocks: DaskBlocks, codes: Array, weights: Array) -> GraphForm:
     n_classes = int(codes.max(initial=UNLABELLED)) + 1
     sizes, means = class_means(blocks, n_classes)
     if isinstance(rule, WithinClassGraph):

@@ -1,7 +1,7 @@
 """The five papers: what is computed for each, and its tables and figures.
 
-Each module has ``plan(scale, table) -> list[Task]``, ``tables(store, scale) -> list[Table]`` and
-``figures(store, scale) -> list[Figure]``.
+Each module has ``study_tasks(size, table) -> list[Task]``, ``tables(store, size) -> list[Table]``
+and ``figures(store, size) -> list[Figure]``.
 """
 
 from __future__ import annotations
@@ -37,11 +37,3 @@ def study(name: str) -> Any:
     if name not in STUDIES:
         raise InvalidParameterError(f"{name!r} is no study; choose from {', '.join(STUDIES)}.")
     return import_module(f"marginfold.papers.{name}")
-
-
-def check_table(study: str, table: str | None, names: Any) -> None:
-    """Refuse a table or figure that the paper does not have."""
-    if table is not None and table not in names:
-        raise InvalidParameterError(
-            f"{study} has no table or figure {table!r}; choose from {', '.join(map(repr, names))}."
-        )

@@ -1,4 +1,4 @@
-"""The papers' data sets as arrays; one that is not here is a reason to skip, not an error."""
+"""The papers' data sets as arrays, and the scalings of their features."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from functools import lru_cache
 import numpy as np
 
 from marginfold import data as datasets
-from marginfold.errors import MarginfoldError
+from marginfold.errors import InvalidParameterError, MarginfoldError
 from marginfold.linalg.tall import Array
-from marginfold.protocols.study_tasks import Skip
+from marginfold.protocols.splits import Fold
+from marginfold.protocols.studies import Skip
+
+SCALINGS = {
+    "train": "each feature to [-1, 1] on the training rows",
+    "whole": "each feature to [-1, 1] on all rows before they are split, as the papers did",
+    "global": "one factor for the whole matrix to [-1, 1] before it is split (001: 'uniformly')",
+    "none": "as they are",
+}
+"""The scalings by name, in words."""
 
 
 def rows_and_labels(name: str) -> tuple[Array, Array]:
@@ -37,7 +46,66 @@ def _load(name: str) -> tuple[Array, Array]:
     return X, np.asarray(codes)
 
 
-def size(name: str) -> tuple[int, int]:
-    """Return the numbers of rows and columns, from the catalogue."""
-    entry = datasets.catalogue()[name]
-    return entry.rows, entry.columns
+def row_count(name: str) -> int:
+    """Return the number of rows, from the catalogue."""
+    return datasets.catalogue()[name].rows
+
+
+def split_scaled(
+    X: Array, train: Array, test: Array, scaling: str = "train"
+) -> tuple[Array, Array]:
+    """Return scaled training and test rows; missing values become the mean of their feature.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        NaN marks a missing value.
+    train, test : arrays of row numbers
+    scaling : str
+        A name in `SCALINGS`.
+
+    Returns
+    -------
+    train_rows, test_rows : arrays
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.papers.paper_data import split_scaled
+    >>> X = np.array([[0.0], [2.0], [4.0]])
+    >>> split_scaled(X, np.array([0, 1]), np.array([2]))
+    (array([[-1.], [ 1.]]), array([[3.]]))
+    """
+    if scaling not in SCALINGS:
+        raise InvalidParameterError(f"scaling must be one of {list(SCALINGS)}; got {scaling!r}.")
+    seen = X[train] if scaling == "train" else X
+    filled = np.where(np.isnan(X), _means(seen, within_range=scaling == "global"), X)
+    seen = filled[train] if scaling == "train" else filled
+    centre, half = _range(seen, scaling)
+    scaled = (filled - centre) / half
+    return scaled[train], scaled[test]
+
+
+def scaled_fold(X: Array, y: Array, train: Array, test: Array, scaling: str) -> Fold:
+    """Return scaled training and test rows with their labels."""
+    rows, new = split_scaled(X, train, test, scaling)
+    return Fold(rows, y[train], new, y[test])
+
+
+def _means(seen: Array, *, within_range: bool) -> Array:
+    """Return the mean of each feature; one without any value gets 0, or the mean of all values."""
+    present = ~np.isnan(seen)
+    values = np.where(present, seen, 0.0)
+    nothing = values.sum() / max(present.sum(), 1) if within_range else 0.0
+    counts = present.sum(axis=0)
+    return np.asarray(np.where(counts > 0, values.sum(axis=0) / np.maximum(counts, 1), nothing))
+
+
+def _range(seen: Array, scaling: str) -> tuple[Array, Array]:
+    if scaling == "none":
+        return np.zeros(seen.shape[1]), np.ones(seen.shape[1])
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    if scaling == "global":
+        low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
+    half = (high - low) / 2
+    return (high + low) / 2, np.where(half > 0, half, 1.0)

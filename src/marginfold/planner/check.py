@@ -131,8 +131,10 @@ def _full_rank(work: Workload) -> int | None:
 
 def _is_small(X: Any) -> bool:
     """Return whether no method can need what is not there, whatever it does with these rows."""
-    shape: tuple[Any, ...] = getattr(X, "shape", ())
-    if len(shape) != 2 or not all(type(size) is int for size in shape):
+    shape: Any = getattr(X, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:  # a dask Delayed has any attribute
+        return False
+    if not all(type(size) is int for size in shape):
         return False  # dask may not know its rows yet
     n_rows, n_columns = shape
     most = MOST_ARRAYS * 8 * n_rows * (n_rows + n_columns)

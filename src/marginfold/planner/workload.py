@@ -122,20 +122,14 @@ def rows_of(X: Any) -> Rows | None:
     return Rows(n, d, 0.0 if kept else 8.0 * n * d)
 
 
-def workload_of(
-    estimator: Any, rows: Rows, n_classes: int = N_CLASSES, kernel: Any = None
-) -> Workload | None:
-    """Return the work of a fit, None for an estimator or kernel that is not known.
-
-    ``kernel`` stands in for that of the estimator.
-    """
+def workload_of(estimator: Any, rows: Rows, n_classes: int = N_CLASSES) -> Workload | None:
+    """Return the work of a fit, None for an estimator or kernel that is not known."""
     if not hasattr(estimator, "kernel"):
         if not hasattr(estimator, "graph"):
             return None
         return _with_parts(Workload(rows, "graph", 0), estimator, n_classes)
-    given = estimator.kernel if kernel is None else kernel
     leading = _components_of(estimator) if hasattr(estimator, "_map_options") else None
-    mapped = _mapped(given, rows, leading)
+    mapped = _mapped(estimator.kernel, rows, leading)
     return None if mapped is None else _with_parts(mapped, estimator, n_classes)
 
 

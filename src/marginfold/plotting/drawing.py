@@ -1,8 +1,9 @@
-"""A figure drawn: panels in rows, one legend below them."""
+"""A figure as a matplotlib drawing: panels of points, lines with bands and bars."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 import matplotlib.style
 import numpy as np
@@ -10,12 +11,13 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
+from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from marginfold.errors import InvalidInputError
-from marginfold.plotting.marks import draw_bars, draw_lines, draw_points, shape
-from marginfold.plotting.styles import RC, Style, styles
+from marginfold.linalg.tall import Array
+from marginfold.plotting.styles import CROSS, RC, Style, styles
 from marginfold.protocols.results import Figure, Panel, Series
 from marginfold.validation.parameters import Choice, shown
 
@@ -48,6 +50,23 @@ SCATTERED = ("points", "crosses")
 
 KINDS = Choice("points", "crosses", "line", "bars")
 """What a series can be drawn as."""
+
+ORDER_SEED = 0
+"""Of the order in which points are drawn."""
+
+AREAS = ((300, 22.0), (2000, 12.0), (np.inf, 6.0))
+"""Area of a point, in points squared, up to a number of points."""
+
+OPACITY, BAND_OPACITY = 0.8, 0.2
+"""Of points and of the band of one standard deviation."""
+
+FEW_ON_A_LINE = 15
+"""Values up to which a line shows each of them as a dot."""
+
+BARS_WIDTH = 0.8
+"""Share of the distance between neighbouring places that a group of bars fills."""
+
+Styled = Sequence[tuple[Series, Style]]
 
 
 def draw(figure: Figure) -> Drawing:
@@ -196,3 +215,74 @@ def _key(series: Series, look: Style) -> Artist:
     return Line2D(
         [], [], color=look.color, linestyle=dash, marker=shape(series, look), markersize=5
     )
+
+
+def draw_points(axes: Axes, series: Styled, *, pixels: bool) -> None:
+    """Draw all points of a panel in one random order: class by class, the last hides the others.
+
+    As ``pixels`` they take the same space however many they are; the axes stay vectors.
+    """
+    if not series:
+        return
+    x, y = (np.concatenate([np.asarray(getattr(s, n), float) for s, _ in series]) for n in "xy")
+    owner = np.repeat(np.arange(len(series)), [len(s.x) for s, _ in series])
+    order = np.random.default_rng(ORDER_SEED).permutation(len(owner))
+    order = order[np.isfinite(x[order]) & np.isfinite(y[order])]
+    area = next(area for most, area in AREAS if len(order) <= most)
+    points = axes.scatter(
+        x[order],
+        y[order],
+        c=np.array([look.color for _, look in series])[owner[order]],
+        s=area,
+        alpha=OPACITY,
+        linewidths=0.0,
+        rasterized=pixels,
+        zorder=2,
+    )
+    shapes = [MarkerStyle(shape(s, look)) for s, look in series]
+    paths = [m.get_path().transformed(m.get_transform()) for m in shapes]
+    mixed = len({shape(s, look) for s, look in series}) > 1
+    points.set_paths([paths[i] for i in owner[order]] if mixed else paths[:1])
+    for s, look in series:
+        _draw_spread(axes, s, np.asarray(s.x, float), look)
+
+
+def shape(series: Series, look: Style) -> str:
+    """Return the shape of the points of a series; a line of many values shows none."""
+    if series.kind == "line" and len(series.x) > FEW_ON_A_LINE:
+        return ""
+    return CROSS if series.kind == "crosses" else look.shape
+
+
+def draw_lines(axes: Axes, series: Styled) -> None:
+    """Draw lines, each with a band of one standard deviation; a missing value is a gap."""
+    for s, look in series:
+        x, y = np.asarray(s.x, float), np.asarray(s.y, float)
+        dot = shape(s, look)
+        axes.plot(x, y, color=look.color, linestyle=look.dash, marker=dot, markersize=4, zorder=3)
+        if s.spread is not None:
+            spread = np.asarray(s.spread, float)
+            axes.fill_between(
+                x, y - spread, y + spread, color=look.color, alpha=BAND_OPACITY, linewidth=0
+            )
+
+
+def draw_bars(axes: Axes, series: Styled) -> None:
+    """Draw bars, those of several series side by side."""
+    if not series:
+        return
+    places = np.unique(np.concatenate([np.asarray(s.x, float) for s, _ in series]))
+    gap = float(np.diff(places).min()) if len(places) > 1 else 1.0
+    width = BARS_WIDTH * gap / len(series)
+    for index, (s, look) in enumerate(series):
+        x = np.asarray(s.x, float) + (index - (len(series) - 1) / 2) * width
+        axes.bar(x, np.asarray(s.y, float), width, color=look.color, zorder=2)
+        _draw_spread(axes, s, x, look)
+
+
+def _draw_spread(axes: Axes, series: Series, x: Array, look: Style) -> None:
+    if series.spread is not None:
+        color = look.color if series.kind != "bars" else "black"
+        axes.errorbar(
+            x, series.y, yerr=series.spread, fmt="none", ecolor=color, elinewidth=1, capsize=2
+        )

@@ -24,19 +24,14 @@ __all__ = [
     "wins",
 ]
 
-_HOME = {
-    "HideLabels": "hidden_labels",
-    "Interval": "statistics",
-    "LabelCurve": "label_curves",
-    "PermutationResult": "permutation",
-    "Record": "records",
-    "RecordStore": "records",
-    "Wins": "statistics",
-    "graph_permutation_test": "permutation",
-    "label_share_curve": "label_curves",
-    "paired_interval": "statistics",
-    "wins": "statistics",
+_NAMES = {
+    "hidden_labels": ("HideLabels",),
+    "label_curves": ("LabelCurve", "label_share_curve"),
+    "permutation": ("PermutationResult", "graph_permutation_test"),
+    "records": ("Record", "RecordStore"),
+    "statistics": ("Interval", "Wins", "paired_interval", "wins"),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 """The module of each name: it is imported when the name is first used, so that processes which
 only run tasks start quickly."""
 

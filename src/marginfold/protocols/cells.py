@@ -11,10 +11,9 @@ import numpy as np
 
 from marginfold.protocols.embeddings import EQUAL_DIGITS
 from marginfold.protocols.published_numbers import Printed
-from marginfold.protocols.record_layout import as_json
-from marginfold.protocols.records import Record, RecordStore
+from marginfold.protocols.records import Record, RecordStore, as_json
 from marginfold.protocols.results import Cell, mark
-from marginfold.protocols.study_tasks import Task
+from marginfold.protocols.studies import Task
 
 NOT_COMPUTED = "not computed, or not on all folds"
 """The note of a cell without any record."""
@@ -165,6 +164,14 @@ def cell(
         dimension=float(np.median(dimensions)) if dimensions else None,
         mark=mark(value, spread, empty.printed, n_rows),
     )
+
+
+def accuracy_cell(
+    row: str, column: str, records: Sequence[Record], *, n_rows: int, printed: Printed | None = None
+) -> Cell:
+    """Return the cell of an accuracy: mean over folds, then over seeds."""
+    values = mean_by_seed(records)
+    return cell(row, column, records, values, n_rows=n_rows, printed=printed, accuracy=True)
 
 
 def _source(records: Sequence[Record]) -> dict[str, Any]:

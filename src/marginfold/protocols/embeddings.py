@@ -11,16 +11,16 @@ from sklearn.base import clone
 
 from marginfold.errors import NoDirectionError
 from marginfold.linalg.tall import Array
-from marginfold.protocols.knn_errors import errors_by_dimension
+from marginfold.protocols.held_out import errors_by_dimension
 from marginfold.protocols.records import Result
-from marginfold.protocols.splits import folds
+from marginfold.protocols.splits import Fold
 
 EQUAL_DIGITS = 12
 """Errors that agree to so many decimals are equal: their means differ by rounding only."""
 
 
 @dataclass(frozen=True)
-class Embedding:
+class EmbeddingMethod:
     """A method that maps rows to components.
 
     Attributes
@@ -52,23 +52,21 @@ class Embedding:
         except NoDirectionError:
             return
 
-    def curves(
-        self, X: Array, y: Array, X_test: Array, y_test: Array, heads: Sequence[str]
-    ) -> dict[tuple[str, float | None], Array]:
+    def curves(self, fold: Fold, heads: Sequence[str]) -> dict[tuple[str, float | None], Array]:
         """Return the errors by dimension for each head and graph weight."""
         found = {}
-        for weight, fitted in self.fits(X, y):
-            rows, new = (
-                (X, X_test) if fitted is None else (fitted.transform(X), fitted.transform(X_test))
-            )
+        for weight, fitted in self.fits(fold.X, fold.y):
+            rows, new = fold.X, fold.X_test
+            if fitted is not None:
+                rows, new = fitted.transform(rows), fitted.transform(new)
             for head in heads:
-                errors = errors_by_dimension(head, rows, y, new, y_test)
+                errors = errors_by_dimension(head, rows, fold.y, new, fold.y_test)
                 found[head, weight] = errors if self.nested else errors[-1:]
         return found
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """A graph weight and a dimension, with the error by which they were chosen."""
 
     weight: float | None
@@ -76,7 +74,9 @@ class Choice:
     error: float
 
 
-def best(curves: Sequence[dict[tuple[str, float | None], Array]], head: str) -> Choice | None:
+def best_selection(
+    curves: Sequence[dict[tuple[str, float | None], Array]], head: str
+) -> Selection | None:
     """Return the choice with the least mean error over the folds.
 
     Dimensions that some fold lacks are left out; of equal errors the fewer dimensions win, then
@@ -90,7 +90,7 @@ def best(curves: Sequence[dict[tuple[str, float | None], Array]], head: str) -> 
         if depth:
             mean = np.mean([part[:depth] for part in parts], axis=0)
             k = int(mean.round(EQUAL_DIGITS).argmin())
-            choices.append(Choice(weight, k + 1, float(mean[k])))
+            choices.append(Selection(weight, k + 1, float(mean[k])))
     return min(
         choices,
         key=lambda c: (round(c.error, EQUAL_DIGITS), c.dimension, c.weight or 0.0),
@@ -98,16 +98,9 @@ def best(curves: Sequence[dict[tuple[str, float | None], Array]], head: str) -> 
     )
 
 
-def measure(
-    embedding: Embedding,
-    X: Array,
-    y: Array,
-    X_test: Array,
-    y_test: Array,
-    heads: Sequence[str],
-) -> list[Result]:
+def measure(embedding: EmbeddingMethod, fold: Fold, heads: Sequence[str]) -> list[Result]:
     """Return the error of every head, graph weight and dimension on the test rows."""
-    curves = embedding.curves(X, y, X_test, y_test, heads)
+    curves = embedding.curves(fold, heads)
     if not curves:
         return [Result("error", None, reason="no direction carries anything")]
     return [
@@ -118,11 +111,8 @@ def measure(
 
 
 def measure_nested(
-    embedding: Embedding,
-    X: Array,
-    y: Array,
-    X_test: Array,
-    y_test: Array,
+    embedding: EmbeddingMethod,
+    fold: Fold,
     heads: Sequence[str],
     *,
     n_folds: int,
@@ -135,12 +125,9 @@ def measure_nested(
     ``with_curve`` adds the test errors of all dimensions at the chosen weight, as the metric
     "error by dimension".  ``choose_head`` keeps the head that is best inside, the first of equals.
     """
-    inner = [
-        embedding.curves(X[train], y[train], X[test], y[test], heads)
-        for train, test in folds(y, n_folds, seed)
-    ]
-    outer = embedding.curves(X, y, X_test, y_test, heads)
-    choices = {head: best(inner, head) for head in heads}
+    inner = [embedding.curves(part, heads) for part in fold.inner(n_folds, seed)]
+    outer = embedding.curves(fold, heads)
+    choices = {head: best_selection(inner, head) for head in heads}
     if choose_head:
         choices = dict([_best_head(choices)])
     results = []
@@ -162,10 +149,9 @@ def measure_nested(
     return results
 
 
-def _best_head(choices: dict[str, Choice | None]) -> tuple[str, Choice | None]:
+def _best_head(choices: dict[str, Selection | None]) -> tuple[str, Selection | None]:
     return min(
-        choices.items(),
-        key=lambda item: round(item[1].error, EQUAL_DIGITS) if item[1] else np.inf,
+        choices.items(), key=lambda item: round(item[1].error, EQUAL_DIGITS) if item[1] else np.inf
     )
 
 

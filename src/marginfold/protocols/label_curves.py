@@ -74,26 +74,22 @@ class LabelCurve:
 
         Without a baseline, the columns from ``labelled_only`` on are missing.
         """
-        rows = [
-            {"share": share, "labels": n, "score": float(mean), "spread": float(spread)}
-            for share, n, mean, spread in zip(
-                self.shares, self.n_labels, self.mean, self.spread, strict=True
-            )
-        ]
+        columns = {
+            "share": self.shares,
+            "labels": self.n_labels,
+            "score": self.mean.tolist(),
+            "spread": self.spread.tolist(),
+        }
         if self.labelled_only is not None:
-            means, spreads = self.labelled_only.mean(axis=0), self.labelled_only.std(axis=0, ddof=1)
-            for row, mean, spread, difference in zip(
-                rows, means, spreads, self.differences, strict=True
-            ):
-                row |= {
-                    "labelled_only": float(mean),
-                    "labelled_only_spread": float(spread),
-                    "difference": difference.mean,
-                    "low": difference.low,
-                    "high": difference.high,
-                    "p_value": difference.p_value,
-                }
-        return rows
+            columns |= {
+                "labelled_only": self.labelled_only.mean(axis=0).tolist(),
+                "labelled_only_spread": self.labelled_only.std(axis=0, ddof=1).tolist(),
+                "difference": [d.mean for d in self.differences],
+                "low": [d.low for d in self.differences],
+                "high": [d.high for d in self.differences],
+                "p_value": [d.p_value for d in self.differences],
+            }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def __str__(self) -> str:
         return "\n".join(_line(row) for row in self.table())

@@ -1,4 +1,4 @@
-"""Does this graph help on my data, or would any? A test against graphs with permuted nodes."""
+"""Permutation test of a graph: does it help on my data, or would any with the same spectrum?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from marginfold.errors import InvalidParameterError, MarginfoldWarning
-from marginfold.graphs import PermutedGraph
+from marginfold.graphs import PermutedGraph, resolve_graph
 from marginfold.linalg.tall import Array
-from marginfold.protocols.graph_parameter import graph_parameter, weight_parameter, with_rule
 from marginfold.protocols.held_out import (
     Scoring,
     Split,
@@ -269,3 +268,51 @@ def _compared(
         if plain is None
         else paired_interval(scores - plain, n_train, n_test),
     )
+
+
+def graph_parameter(estimator: Any, parameter: str | None) -> str:
+    """Return the name of the one parameter that holds the graph."""
+    if parameter is not None:
+        if parameter not in estimator.get_params(deep=True):
+            raise InvalidParameterError(
+                f"{shown(estimator)} has no parameter {parameter!r}; it needs the name of one that "
+                "holds a graph, as in get_params()."
+            )
+        return parameter
+    names = parameters_named(estimator, "graph")
+    if not names:
+        raise InvalidParameterError(
+            f"{shown(estimator)} has no parameter graph; it needs a method with one, such as LSVA, "
+            "LapSVC or LPP, or a pipeline with such a step. Name a parameter that holds a graph "
+            "under another name by parameter=."
+        )
+    if len(names) > 1:
+        raise InvalidParameterError(
+            f"{shown(estimator)} has several graphs: {', '.join(names)}; one is tested at a time. "
+            f"Pass parameter={names[0]!r}, for example."
+        )
+    return names[0]
+
+
+def with_rule(estimator: Any, name: str) -> Any:
+    """Return a clone whose graph is a rule, with a weight that lets it act."""
+    value = estimator.get_params(deep=True)[name]
+    if value is None:
+        raise InvalidParameterError(
+            f"{shown(estimator)} has {name}=None, its own default; the test needs to know the "
+            "graph. Pass a rule, for example NeighborGraph(mode='mutual', within_class=True)."
+        )
+    weight = weight_parameter(estimator, name)
+    if weight is not None and estimator.get_params(deep=True)[weight] == 0:
+        raise InvalidParameterError(
+            f"{shown(estimator)} has {weight}=0, so that no graph has any effect; the test needs a "
+            "positive weight."
+        )
+    return clone(estimator).set_params(**{name: resolve_graph(value)})
+
+
+def weight_parameter(estimator: Any, name: str) -> str | None:
+    """Return the name of the graph's weight, which stands beside the graph, if there is one."""
+    prefix, separator, _ = name.rpartition("__")
+    weight = f"{prefix}{separator}graph_weight"
+    return weight if weight in estimator.get_params(deep=True) else None

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from importlib.resources import files
 from itertools import product
+from typing import Any
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.validation.parameters import Choice, shown
@@ -189,16 +190,12 @@ def _cell(record: dict[str, str], where: str) -> Printed:
     if record["unit"] not in UNITS:
         raise _fault(where, f"unit {record['unit']!r}", str(Choice(*UNITS)))
     dimension = _number(record, "dimension", WHOLE, where)
-    return Printed(
-        paper=record["paper"],
-        table=record["table"],
-        row=record["row"],
-        column=record["column"],
-        value=_number(record, "value", DECIMAL, where),
-        spread=_number(record, "spread", DECIMAL, where),
-        dimension=None if dimension is None else int(dimension),
-        unit=record["unit"],
-    )
+    numbers: dict[str, Any] = {
+        "value": _number(record, "value", DECIMAL, where),
+        "spread": _number(record, "spread", DECIMAL, where),
+        "dimension": None if dimension is None else int(dimension),
+    }
+    return Printed(**record | numbers)
 
 
 def _number(

@@ -4,23 +4,76 @@ from __future__ import annotations
 
 import contextlib
 import json
+import platform
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
+from marginfold._version import __version__
 from marginfold.errors import InvalidInputError
-from marginfold.protocols.record_layout import LAYOUT, READ, SCHEMA, WRITTEN, as_json, plain, where
-from marginfold.protocols.study_tasks import Task
-from marginfold.protocols.versions import versions
+from marginfold.protocols.studies import Task
 
 FILE_NAME = "records.sqlite"
 """The file in a run folder."""
 
 WAIT_SECONDS = 60.0
 """How long to wait for another process that writes."""
+
+SCHEMA = 1
+"""Number of the layout below; stored as SQLite's user_version."""
+
+LAYOUT = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS environments (id INTEGER PRIMARY KEY, versions TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS records (
+    task TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    study TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    method TEXT NOT NULL,
+    protocol TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    fold INTEGER NOT NULL,
+    options TEXT NOT NULL,
+    params TEXT NOT NULL,
+    dimension INTEGER,
+    metric TEXT NOT NULL,
+    value REAL,
+    seconds REAL NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('done', 'skipped', 'failed')),
+    reason TEXT NOT NULL,
+    environment INTEGER NOT NULL REFERENCES environments (id),
+    PRIMARY KEY (task, part)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS cells ON records (study, dataset, method, protocol, metric);
+PRAGMA user_version = {SCHEMA};
+COMMIT;
+"""
+
+WRITTEN = (
+    *("task", "study", "dataset", "method", "protocol", "seed", "fold", "options", "part"),
+    *("params", "dimension", "metric", "value", "reason", "seconds", "status", "environment"),
+)
+"""The columns as they are written."""
+
+READ = (
+    *("study", "dataset", "method", "protocol", "seed", "fold", "options", "params"),
+    *("dimension", "metric", "value", "seconds", "status", "reason", "task", "versions"),
+)
+"""The columns of a `Record`, in its order."""
+
+CHOSEN_BY = (*READ, "part")
+"""The columns that records can be chosen by."""
+
+COMPUTES_WITH = ("numpy", "scipy", "scikit-learn")
+"""The packages whose numbers enter ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +155,7 @@ class RecordStore:
     --------
     >>> import tempfile
     >>> from marginfold.protocols.records import RecordStore, Result
-    >>> from marginfold.protocols.study_tasks import Task
+    >>> from marginfold.protocols.studies import Task
     >>> task = Task("demo", "wine", "1-NN", work=print)
     >>> with tempfile.TemporaryDirectory() as folder, RecordStore(folder) as store:
     ...     store.write(task, [Result("error", 0.05)], seconds=0.1)
@@ -189,12 +242,7 @@ class RecordStore:
                 raise
 
     def write(
-        self,
-        task: Task,
-        results: Iterable[Result],
-        *,
-        seconds: float,
-        status: str = "done",
+        self, task: Task, results: Iterable[Result], *, seconds: float, status: str = "done"
     ) -> None:
         """Write all rows of a task at once, in place of what an earlier attempt left."""
         identity = (
@@ -218,10 +266,10 @@ class RecordStore:
 
     def _environment_id(self, connection: sqlite3.Connection) -> int:
         connection.execute(
-            "INSERT OR IGNORE INTO environments (versions) VALUES (?)", (versions(),)
+            "INSERT OR IGNORE INTO environments (versions) VALUES (?)", (installed_versions(),)
         )
         query = "SELECT id FROM environments WHERE versions = ?"
-        return int(connection.execute(query, (versions(),)).fetchone()[0])
+        return int(connection.execute(query, (installed_versions(),)).fetchone()[0])
 
     def finished(self) -> set[str]:
         """Return the keys of the tasks that are done; what was skipped may be possible by now."""
@@ -280,3 +328,51 @@ def _make_folder(folder: Path) -> None:
         raise InvalidInputError(
             f"The run folder {folder} cannot be made ({error.strerror}); give another one."
         ) from error
+
+
+def where(columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Return the clause that chooses records by the values of columns, and its arguments."""
+    terms, values = [], []
+    for name, value in columns.items():
+        if name not in CHOSEN_BY:
+            raise ValueError(f"{name!r} is no column of the records; they have {CHOSEN_BY}")
+        if isinstance(value, Mapping):
+            value = as_json(value)
+        several = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
+        wanted = [plain(one) for one in several]
+        known = [one for one in wanted if one is not None]
+        either = [f"{name} IN ({', '.join('?' * len(known))})"] if known or not wanted else []
+        either += [f"{name} IS NULL"] if None in wanted else []
+        terms.append(f"({' OR '.join(either)})")
+        values += known
+    return ("WHERE " + " AND ".join(terms) if terms else ""), values
+
+
+def plain(value: Any) -> Any:
+    """Return a number of Python for one of NumPy, and everything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """Return a mapping as text that is the same for equal mappings."""
+    return json.dumps(dict(value), sort_keys=True, separators=(",", ":"), default=_number)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a record holds text, numbers and lists of them, not {value!r}")
+
+
+@cache
+def installed_versions() -> str:
+    """Return the versions of marginfold, Python and what is computed with, in one line."""
+    parts = [f"marginfold {__version__}", f"Python {platform.python_version()}"]
+    return ", ".join(parts + [f"{name} {_version(name)}" for name in COMPUTES_WITH])
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from marginfold.linalg.tall import Array
+from marginfold.protocols.records import Record, Result
 
 AGREES, NEAR, DIFFERS, NOT_COMPARED = "agrees", "near", "differs", ""
 """The marks of a cell."""
@@ -25,6 +27,9 @@ RULE = (
     "rows; differs: neither"
 )
 """The rule behind the marks, in words."""
+
+COORDINATE = "coordinate"
+"""The metric of a record that holds one coordinate of one point."""
 
 
 @dataclass(frozen=True)
@@ -192,3 +197,65 @@ def mark(value: float | None, spread: float | None, printed: float | None, n_row
     if difference <= WIDTH * 100.0 * float(np.sqrt(max(p * (1.0 - p), 0.0) / n_rows)):
         return NEAR
     return DIFFERS
+
+
+def coordinate_results(points: Array, labels: Iterable[Any]) -> list[Result]:
+    """Return one result for each coordinate of each point, as `points_by_label` reads them."""
+    return [
+        Result(COORDINATE, float(value), {"row": row, "label": label}, dimension=k)
+        for row, (point, label) in enumerate(zip(points, labels, strict=True))
+        for k, value in enumerate(point, start=1)
+    ]
+
+
+def points_by_label(
+    records: Iterable[Record], axes: tuple[int, int] = (1, 2)
+) -> dict[Any, tuple[Array, Array]]:
+    """Return the two coordinates of the points of each label, in the order of their rows.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Those of other metrics are passed over; params name the "row" and the "label" of a point.
+    axes : pair of int, default=(1, 2)
+        The dimensions to show, numbered from 1.  A point without the second lies at 0 there.
+
+    Returns
+    -------
+    dict of label to (x, y), sorted by label
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from marginfold.protocols.results import points_by_label
+    >>> from marginfold.protocols.records import RecordStore, Result
+    >>> from marginfold.protocols.studies import Task
+    >>> results = [
+    ...     Result("coordinate", value, {"row": 0, "label": "a"}, dimension=k)
+    ...     for k, value in enumerate([0.5, 1.5], start=1)
+    ... ]
+    >>> with tempfile.TemporaryDirectory() as folder, RecordStore(folder) as store:
+    ...     store.write(Task("demo", "wine", "PCA", work=print), results, seconds=0.1)
+    ...     points_by_label(store.read())
+    {'a': (array([0.5]), array([1.5]))}
+    """
+    first, second = axes
+    points: dict[Any, dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for r in records:
+        if r.metric == COORDINATE and r.value is not None and r.dimension is not None:
+            points[r.params["label"]][r.params["row"]][r.dimension] = r.value
+    found = {}
+    for label, rows in sorted(points.items()):
+        ordered = [point for _, point in sorted(rows.items())]
+        x = np.array([point[first] for point in ordered])
+        y = np.array([point.get(second, 0.0) for point in ordered])
+        found[label] = (x, y)
+    return found
+
+
+def scatter_series(
+    records: Iterable[Record], axes: tuple[int, int] = (1, 2), *, name: Callable[[Any], str] = str
+) -> list[Series]:
+    """Return the points of each label as a series; ``name`` makes its name of the label."""
+    points = points_by_label(records, axes)
+    return [Series(name(label), x, y, kind="points") for label, (x, y) in points.items()]

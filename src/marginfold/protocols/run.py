@@ -13,7 +13,7 @@ from typing import Any
 from marginfold.errors import MarginfoldWarning, WorkerLostError
 from marginfold.executors import run_calls
 from marginfold.protocols.records import RecordStore, Result, as_row
-from marginfold.protocols.study_tasks import Skip, Task
+from marginfold.protocols.studies import Skip, Task
 
 CUT_SHORT = "Solver terminated early"
 """How scikit-learn's warning of a libsvm that was cut short begins: the papers' costs do that."""
@@ -93,7 +93,7 @@ def run_tasks(
 def _outcomes(tasks: Sequence[Task], n_jobs: int, client: Any) -> Generator[Outcome, None, None]:
     """Compute tasks and yield what they came to, in the order in which they are done.
 
-    The work of tasks may carry data, and many tasks have the same: it travels once.
+    The work of tasks may carry data, and many tasks have the same: it is sent once.
     """
     works = list({id(task.work): task.work for task in tasks}.values())
     number = {id(work): i for i, work in enumerate(works)}
@@ -115,7 +115,7 @@ def _lost(item: tuple[Task, int], error: WorkerLostError) -> Outcome:
 
 
 def _elsewhere(task: Task) -> Any:
-    raise AssertionError(f"the work of {task} travels apart from it")
+    raise AssertionError(f"the work of {task} is sent apart from it")
 
 
 def compute(task: Task) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -44,6 +45,20 @@ def folds(
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     pairs = _quietly(splitter, y)
     return [(test, train) for train, test in pairs] if inverted else pairs
+
+
+class Fold(NamedTuple):
+    """Training rows and labels, test rows and labels."""
+
+    X: Array
+    y: Array
+    X_test: Array
+    y_test: Array
+
+    def inner(self, n_folds: int, seed: int) -> list[Fold]:
+        """Return folds of the training rows, to choose parameters by."""
+        X, y = self.X, self.y
+        return [Fold(X[a], y[a], X[b], y[b]) for a, b in folds(y, n_folds, seed)]
 
 
 def _quietly(splitter: StratifiedKFold, y: Array) -> list[tuple[Array, Array]]:

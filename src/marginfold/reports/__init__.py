@@ -3,18 +3,10 @@
 from marginfold.runtime.extras import require
 
 try:
-    from marginfold.reports.document import (
-        Column,
-        Entry,
-        Grid,
-        Link,
-        Picture,
-        Report,
-        Section,
-    )
-    from marginfold.reports.markdown import markdown
+    from marginfold.reports.document import Column, Entry, Grid, Hyperlink, Picture, Report, Section
     from marginfold.reports.papers import paper_section
     from marginfold.reports.rendering import render, write_report
+    from marginfold.reports.tables import markdown
 except ModuleNotFoundError:
     require("jinja2", "matplotlib")
     raise
@@ -23,7 +15,7 @@ __all__ = [
     "Column",
     "Entry",
     "Grid",
-    "Link",
+    "Hyperlink",
     "Picture",
     "Report",
     "Section",

@@ -18,7 +18,7 @@ SVG_START = re.compile(r"\s*(<\?xml[^>]*\?>\s*)?(<!DOCTYPE[^>]*>\s*)?<svg\b[^>]*
 
 
 @dataclass(frozen=True)
-class Link:
+class Hyperlink:
     """Words that lead to another page; nothing is loaded from there."""
 
     text: str
@@ -32,7 +32,7 @@ class Link:
             )
 
 
-Paragraph = str | Sequence[str | Link]
+Paragraph = str | Sequence[str | Hyperlink]
 """Plain text, or pieces of it with links in between; markup in it is shown as it is."""
 
 
@@ -61,7 +61,7 @@ class Entry:
         What else there is to know: spread, number of seeds, a note.
     source : mapping
         The columns of the records that the number was computed from; see
-        `marginfold.reports.queries.query`.
+        `marginfold.reports.rendering.query`.
     below : str
         Smaller lines.
     """

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from marginfold.plotting import svg
 from marginfold.protocols.published_numbers import PAPERS
 from marginfold.protocols.results import RULE, Cell, Figure, Table
-from marginfold.reports.document import Column, Entry, Grid, Link, Paragraph, Picture, Section
-from marginfold.reports.shown_table import NOTHING, ShownTable, agreement
+from marginfold.reports.document import Column, Entry, Grid, Hyperlink, Paragraph, Picture, Section
+from marginfold.reports.tables import NOTHING, ShownTable, agreement
 
 ROWS = "data"
 """Heading of the rows."""
@@ -18,11 +18,7 @@ COUNTS = "agree / near / differ"
 
 
 def paper_section(
-    tables: Sequence[Table],
-    figures: Sequence[Figure],
-    *,
-    title: str = "",
-    errata: str = "",
+    tables: Sequence[Table], figures: Sequence[Figure], *, title: str = "", errata: str = ""
 ) -> Section:
     """Return a section with every table beside the printed one, and every figure.
 
@@ -104,10 +100,10 @@ def _facts(shown: ShownTable, errata: str) -> dict[str, Paragraph]:
     return facts | {f"Note {number}": text for text, number in shown.notes.items()}
 
 
-def _errata(numbers: Sequence[str], address: str) -> list[str | Link]:
+def _errata(numbers: Sequence[str], address: str) -> list[str | Hyperlink]:
     if not numbers:
         return []
-    links = [Link(number, address) if address else number for number in numbers]
+    links = [Hyperlink(number, address) if address else number for number in numbers]
     separators = [" Errata: ", *[", "] * (len(numbers) - 1)]
     return [*(piece for pair in zip(separators, links, strict=True) for piece in pair), "."]
 

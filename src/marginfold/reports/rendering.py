@@ -6,17 +6,18 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from importlib.resources import files
+from numbers import Integral, Real
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from marginfold.protocols.records import Record, as_json
 from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
-from marginfold.reports.queries import counts, query
-from marginfold.reports.symbols import SYMBOLS
+from marginfold.reports.tables import SYMBOLS
 from marginfold.runtime.files import check_writable, write_file
 
 POLICY = (
@@ -30,6 +31,12 @@ NOT_IN_AN_ANCHOR = re.compile(r"[^A-Za-z0-9_-]+")
 
 RESERVED = "origin"
 """The anchor of the last section, which the page adds."""
+
+COLUMNS = frozenset(field.name for field in fields(Record)) - {"versions"}
+"""What records can be chosen by."""
+
+SHOWN = "seed, fold, params, dimension, metric, value, status, reason"
+"""The columns that a query returns."""
 
 
 def render(report: Report) -> str:
@@ -211,3 +218,74 @@ def sort_key(entry: Entry, column: Column) -> str | None:
         return None
     text = repr(number).replace("inf", "Infinity")
     return None if text == "nan" else text
+
+
+def query(source: Mapping[str, Any]) -> str:
+    """Return the SQL that selects the records with these columns; what is no column is left out.
+
+    Parameters
+    ----------
+    source : mapping
+        Values by column.  A list stands for any of its values; a mapping, for the columns that
+        hold JSON, for its entries, and as ``options`` for exactly these.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from marginfold.reports.rendering import query
+    >>> query({"study": "lsva", "dataset": ["wine", "sonar"], "records": 300})
+    "SELECT seed, fold, params, dimension, metric, value, status, reason FROM records
+    WHERE study = 'lsva' AND dataset IN ('wine', 'sonar')"
+    """
+    terms = [
+        term for name, value in source.items() if name in COLUMNS for term in _terms(name, value)
+    ]
+    return f"SELECT {SHOWN} FROM records" + (" WHERE " + " AND ".join(terms) if terms else "")
+
+
+def counts(source: Mapping[str, Any]) -> str:
+    """Return in words what a source says beside its columns: how many records, seeds, ...
+
+    Examples
+    --------
+    >>> from marginfold.reports.rendering import counts
+    >>> counts({"study": "lsva", "records": 300, "seeds": 1})
+    '300 records, 1 seed'
+    """
+    others = ((name, value) for name, value in source.items() if name not in COLUMNS)
+    return ", ".join(f"{v} {name.removesuffix('s') if v == 1 else name}" for name, v in others)
+
+
+def _terms(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping) and name == "options":
+        yield f"options = {_literal(as_json(value))}"
+        return
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            path = _literal(f'$."{key}"')
+            yield from _terms(f"json_extract({name}, {path})", part)
+        return
+    values = _values(value)
+    if values == [None]:
+        yield f"{name} IS NULL"
+    elif len(values) == 1:
+        yield f"{name} = {_literal(values[0])}"
+    else:
+        yield f"{name} IN ({', '.join(_literal(v) for v in values)})"
+
+
+def _values(value: Any) -> list[Any]:
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        return repr(float(value))
+    return "'" + str(value).replace("'", "''") + "'"

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from marginfold.compare.comparison import Row, Verdict
-from marginfold.compare.data import Rows
-from marginfold.compare.runs import HEADS, PROTOCOLS, STUDY, Comparison
+from marginfold.compare.runs import HEADS, PROTOCOLS, STUDY, Comparison, LabelledTable
 from marginfold.plotting import svg
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Figure
@@ -65,7 +64,7 @@ def comparison_report(
     )
 
 
-def _about(rows: Rows) -> str:
+def _about(rows: LabelledTable) -> str:
     """Say what was read."""
     classes, counts = np.unique(rows.labels, return_counts=True)
     shown = ", ".join(f"{c} ({n})" for c, n in zip(classes[:SHOWN], counts, strict=False))
@@ -85,7 +84,7 @@ def _what_an_error_is(comparison: Comparison) -> str:
     )
 
 
-def _grid(methods: Sequence[Row], comparison: Comparison, rows: Rows) -> Grid:
+def _grid(methods: Sequence[Row], comparison: Comparison, rows: LabelledTable) -> Grid:
     columns = [
         Column("method", numeric=False),
         Column("error %", help="mean ± standard deviation over all folds"),

@@ -1,7 +1,7 @@
-"""Watch long work, and end it early: the loops of the library report, whoever watches is told.
+"""Progress callbacks and cancellation of long computations.
 
-A loop calls `report` at points where it can stop without harm.  It costs nothing unless somebody
-watches.
+A loop calls `report` at points where it can stop without harm; without a callback that costs
+nothing.
 
 Watchers belong to the context (`contextvars`) they were set in: work in other threads is not seen
 unless it runs in a copy of the context (``contextvars.copy_context().run``), and work in other
@@ -51,7 +51,7 @@ class Progress:
 
 
 class Watch:
-    """One watcher: whom to tell, and whether the work is to end."""
+    """One watcher: its callback, and whether cancellation was requested."""
 
     def __init__(self, callback: Callable[[Progress], object]) -> None:
         self._callback = callback
@@ -87,7 +87,7 @@ def watch(callback: Callable[[Progress], object]) -> Iterator[Watch]:
     keep raises `CancelledError` and leaves the estimator as it was.  Further work in the block is
     cancelled too.
 
-    Blocks may be nested: every watcher is told, the innermost first.  An error that the callback
+    Blocks may be nested: every callback is called, the innermost first.  An error that the callback
     raises ends the work like any other error.
 
     Parameters
@@ -125,7 +125,7 @@ def watch(callback: Callable[[Progress], object]) -> Iterator[Watch]:
 
 
 def report(stage: str, done: int, total: int | None = None) -> None:
-    """Tell the watchers that ``done`` of ``total`` parts are finished.
+    """Report progress to the callbacks: ``done`` of ``total`` parts are finished.
 
     Call it only where the work can stop: it raises `CancelledError` if a watcher wants that.  A
     loop that has something to keep catches the error; all others let it pass.

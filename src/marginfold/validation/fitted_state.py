@@ -1,4 +1,4 @@
-"""A fit that fails leaves the estimator as it was; one that succeeds leaves nothing old behind."""
+"""Atomic fits: one that fails leaves the estimator as it was, another leaves nothing old."""
 
 from __future__ import annotations
 

@@ -61,14 +61,16 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
     """Return (classes, codes); unlabelled rows and rows with weight 0 get the code -1."""
     counted = weights > 0
     labelled = counted & ~unlabelled
-    if not labelled.any():
+    everyone = bool(labelled.all())
+    if not everyone and not labelled.any():
         raise InvalidInputError(
             f"All {np.count_nonzero(counted)} rows are unlabelled (y is {marker!r}); at least two "
             "classes need a labelled row."
         )
-    known = y[labelled]
+    known = y if everyone else y[labelled]
     classes, known_codes = unique_labels(known)
-    check_classification_targets(known)
+    if known.dtype.kind not in "iub" or 2 * len(classes) > len(known):
+        check_classification_targets(known)  # few whole numbers are classes
     if len(classes) < 2:
         hint = ""
         if (counted & unlabelled).any():
@@ -79,6 +81,8 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
         raise InvalidInputError(
             f"The data has 1 class, {classes.tolist()[0]!r}; at least 2 classes are needed.{hint}"
         )
+    if everyone:
+        return classes, known_codes
     codes = np.full(len(y), UNLABELLED)
     codes[labelled] = known_codes
     return classes, codes
@@ -86,6 +90,10 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
 
 def unique_labels(labels: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the code of each label."""
+    if labels.dtype.kind in "iu" and len(labels):
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < len(labels):  # a table of all whole numbers between saves the sorting
+            return _numbered(labels, low, high)
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
@@ -94,3 +102,14 @@ def unique_labels(labels: Array) -> tuple[Array, Array]:
             "Rows without a label need a marker: unlabeled=np.nan takes None and NaN."
         ) from error
     return classes, codes
+
+
+def _numbered(labels: Array, low: int, high: int) -> tuple[Array, Array]:
+    """Return the sorted classes and codes of whole numbers between two that are not far apart."""
+    wide = labels if labels.dtype.itemsize == 8 else labels.astype(np.int64)  # no overflow
+    places = (wide - wide.dtype.type(low)).astype(np.intp)
+    present = np.flatnonzero(np.bincount(places, minlength=high - low + 1))
+    codes = np.zeros(high - low + 1, dtype=np.intp)
+    codes[present] = np.arange(len(present))
+    classes = present.astype(wide.dtype) + wide.dtype.type(low)
+    return classes.astype(labels.dtype), codes[places]

@@ -1,4 +1,4 @@
-"""The door of every estimator: rows, labels and weights are validated here once, then trusted.
+"""Input validation of every estimator: rows, labels and weights, once; then they are trusted.
 
 What comes out of `read_rows` and `read_labelled` is finite and of one shape: graphs, feature maps
 and solvers that an estimator hands it to do not look again.
@@ -14,10 +14,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, row_blocks
 from marginfold.validation.labels import encode_labels, is_missing, is_unlabelled
 from marginfold.validation.row_types import backend_of, gathered, refuse_lazy
 from marginfold.validation.weights import check_weights
@@ -31,8 +32,9 @@ TRAINING: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": np.float64,
     "ensure_min_samples": 2,
+    "ensure_all_finite": False,
 }
-"""How scikit-learn is asked to validate training rows."""
+"""How scikit-learn is asked to validate training rows; their entries are looked at once, here."""
 
 SOME_ROWS = "give this method some rows of it"
 """What to do with a lazy collection in a method for few rows."""
@@ -73,7 +75,7 @@ def read_rows(
         X = backend.read_rows(estimator, X, parts)
     else:
         X = validate_data(estimator, X, **TRAINING)
-        _check_size(X)
+        _check_entries(estimator, X)
     return X, check_weights(gathered(sample_weight), X.shape[0])
 
 
@@ -97,7 +99,7 @@ def read_labelled(
         X, y = backend.read_labelled(estimator, X, y, parts)
     else:
         X, y = validate_data(estimator, X, y, **TRAINING)
-        _check_size(X)
+        _check_entries(estimator, X)
     weights = check_weights(gathered(sample_weight), X.shape[0])
     unlabelled = is_unlabelled(y, unlabeled) | missing
     classes, codes = encode_labels(y, unlabelled, weights, unlabeled)
@@ -125,14 +127,23 @@ def row_by_row(method: M) -> M:
     return cast(M, mapped)
 
 
-def _check_size(X: Any) -> None:
-    entries = X.data if scipy.sparse.issparse(X) else X
-    largest = float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
+def _check_entries(estimator: Any, X: Any) -> None:
+    """Refuse entries that are not finite, or whose squares overflow, in one pass."""
+    largest = _largest_entry(X.data[:, None] if scipy.sparse.issparse(X) else X)
+    if not np.isfinite(largest):
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
     if largest > LARGEST_ENTRY:
         raise InvalidInputError(
             f"X has entries of size {largest:.3g}, whose squares overflow; it needs entries up to "
             f"{LARGEST_ENTRY:g}. Scale the features, for example with StandardScaler."
         )
+
+
+def _largest_entry(X: Array) -> float:
+    """Return the largest size of an entry, NaN if one is NaN; the second look is in the cache."""
+    blocks = (X[block] for block in row_blocks(*X.shape))
+    ends = [(part.max(initial=0.0), -part.min(initial=0.0)) for part in blocks]
+    return float(np.max(ends, initial=0.0))
 
 
 def _without_missing(y: Any) -> tuple[Any, Any]:

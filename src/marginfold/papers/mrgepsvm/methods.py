@@ -15,8 +15,8 @@ from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph
-from marginfold.linalg.tall import Array
-from marginfold.protocols.study_size import scale_named
+from marginfold.protocols.splits import Fold
+from marginfold.protocols.studies import study_size
 
 STUDY = "mrgepsvm"
 
@@ -63,7 +63,7 @@ Make = Callable[[Params, Setting, dict[str, Any]], Any]
 
 
 @dataclass(frozen=True)
-class Method:
+class TunedMethod:
     """How a method is made of parameters, and which of them are 2^i."""
 
     make: Make
@@ -105,13 +105,15 @@ def _in_feature_space(make: Make) -> Make:
 
 
 METHODS = {
-    "MRGEPSVM": Method(_mrgepsvm("denominator"), ("ridge", "graph_weight")),
-    "TSVM": Method(_twin, ("C",)),
-    "GEPSVM": Method(_gepsvm, ("ridge",)),
-    "SVM": Method(_svm, ("C",)),
-    "MRGEPSVM numerator": Method(_mrgepsvm("numerator"), ("ridge", "graph_weight")),
-    "MRGEPSVM rkhs": Method(_in_feature_space(_mrgepsvm("denominator")), ("ridge", "graph_weight")),
-    "GEPSVM rkhs": Method(_in_feature_space(_gepsvm), ("ridge",)),
+    "MRGEPSVM": TunedMethod(_mrgepsvm("denominator"), ("ridge", "graph_weight")),
+    "TSVM": TunedMethod(_twin, ("C",)),
+    "GEPSVM": TunedMethod(_gepsvm, ("ridge",)),
+    "SVM": TunedMethod(_svm, ("C",)),
+    "MRGEPSVM numerator": TunedMethod(_mrgepsvm("numerator"), ("ridge", "graph_weight")),
+    "MRGEPSVM rkhs": TunedMethod(
+        _in_feature_space(_mrgepsvm("denominator")), ("ridge", "graph_weight")
+    ),
+    "GEPSVM rkhs": TunedMethod(_in_feature_space(_gepsvm), ("ridge",)),
 }
 """The printed columns, then the graph on the other side (E35) and the other ridge (E43)."""
 
@@ -129,7 +131,7 @@ Grid = Mapping[str, Sequence[int]]
 """Exponents i of the values 2^i of each parameter."""
 
 
-def grid(kernel: str, scale: str) -> dict[str, list[int]]:
+def grid(kernel: str, size: str) -> dict[str, list[int]]:
     """Return what is tried with a kernel at a scale.
 
     Examples
@@ -138,7 +140,7 @@ def grid(kernel: str, scale: str) -> dict[str, list[int]]:
     >>> grid("rbf", "standard")["gamma"]
     [-6, -3, 0]
     """
-    known = scale_named(scale).name
+    known = study_size(size).name
     main, graph = _exponents(STEPS[kernel][known]), _exponents(GRAPH_STEPS[known])
     found = {"C": main, "ridge": main, "graph_weight": graph}
     return found | ({"gamma": list(GAMMA_EXPONENTS)} if kernel == "rbf" else {})
@@ -174,31 +176,26 @@ def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -
     return METHODS[method].make(params, setting, kernel)
 
 
-Split = tuple[Array, Array, Array, Array]
-"""Training rows and labels, test rows and labels."""
-
-
-def error(method: str, params: Params, split: Split, setting: Setting = PRINTED_SETTING) -> float:
+def error(method: str, params: Params, fold: Fold, setting: Setting = PRINTED_SETTING) -> float:
     """Return the share of wrong test rows."""
-    rows, y, new, y_new = split
-    predicted = estimator(method, params, setting).fit(rows, y).predict(new)
-    return float(np.mean(predicted != y_new))
+    predicted = estimator(method, params, setting).fit(fold.X, fold.y).predict(fold.X_test)
+    return float(np.mean(predicted != fold.y_test))
 
 
 def chosen(
-    method: str, tried: Grid, splits: Iterable[Split], setting: Setting = PRINTED_SETTING
+    method: str, tried: Grid, folds: Iterable[Fold], setting: Setting = PRINTED_SETTING
 ) -> dict[str, float]:
     """Return the parameters with the least mean error, those nearest to 2^0 of equal ones."""
-    options, splits = candidates(method, tried), list(splits)
+    options, folds = candidates(method, tried), list(folds)
     means = [
-        np.mean([_error_or_never(method, params, split, setting) for split in splits])
+        np.mean([_error_or_never(method, params, fold, setting) for fold in folds])
         for params in options
     ]
     return options[int(np.argmin(means))]
 
 
-def _error_or_never(method: str, params: Params, split: Split, setting: Setting) -> float:
+def _error_or_never(method: str, params: Params, fold: Fold, setting: Setting) -> float:
     try:
-        return error(method, params, split, setting)
+        return error(method, params, fold, setting)
     except SolverError:
         return NEVER

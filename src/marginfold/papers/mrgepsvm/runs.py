@@ -1,21 +1,25 @@
-"""What is computed for paper 003; times, digits and planes have files of their own."""
+"""What is computed for paper 003: accuracies, times, digits and planes."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from itertools import product
 
+import numpy as np
+from sklearn.base import clone
+
+from marginfold.data import cross_planes
+from marginfold.estimators.lpp import LPP
+from marginfold.graphs import NeighborGraph
 from marginfold.linalg.tall import Array
-from marginfold.papers import check_table
 from marginfold.papers.mrgepsvm import methods
-from marginfold.papers.mrgepsvm.digits import digit_tasks
-from marginfold.papers.mrgepsvm.planes import plane_tasks
-from marginfold.papers.mrgepsvm.times import time_tasks
-from marginfold.papers.paper_data import rows_and_labels
-from marginfold.protocols.feature_scaling import split_scaled
+from marginfold.papers.paper_data import rows_and_labels, scaled_fold, split_scaled
+from marginfold.protocols.embeddings import EmbeddingMethod, best_selection
 from marginfold.protocols.records import Result
-from marginfold.protocols.splits import folds
-from marginfold.protocols.study_size import Scale
-from marginfold.protocols.study_tasks import Skip, Task
+from marginfold.protocols.results import coordinate_results
+from marginfold.protocols.splits import Fold, folds
+from marginfold.protocols.studies import Skip, StudySize, Task, select_tasks, study_size
 
 KERNELS = {"1": "linear", "2": "rbf"}
 """The kernel of each table of accuracies."""
@@ -40,59 +44,98 @@ NO_DRIVERS = (
     "and neither features nor rows are described"
 )
 
+TIMED_DATASETS = (
+    *("votes", "sonar", "diabetes", "ida_flare_solar", "ida_waveform"),
+    *("ida_thyroid", "ida_heart", "ida_banana", "ida_breast_cancer"),
+)
+"""Rows of Tables 3 and 4."""
 
-def plan(scale: Scale, table: str | None = None) -> list[Task]:
+KERNEL_ROWS = 1000
+"""More rows than this are subsampled for the rbf kernel, whose cost is the cube of them."""
+
+TIMED_REPEATS = {"quick": 3, "standard": 5, "full": 11}
+"""Fits of each method, of which the median counts, by scale."""
+
+TIMED_PARAMS = {"ridge": 1.0, "graph_weight": 1.0, "C": 1.0}
+"""What is timed: the middle of the grids."""
+
+ALL_METHODS = "all methods"
+"""The method of a task that times them side by side."""
+
+DIGITS, RENDERING = "usps", "usps_roweis8"
+"""All ten digits; and the images that the paper used, of which the digits 6 and 7 are lost."""
+
+PER_CLASS = 110
+"""Images drawn of each digit (003 section 6)."""
+
+LABELLED = (10, 20, 30, 40, 50)
+"""Of these, training images of each digit: the rows of Table 5."""
+
+DIGIT_METHODS = ("SVM", "LPP", "TSVM", "GEPSVM", "MRGEPSVM")
+"""Columns of Table 5."""
+
+GAMMA_EXPONENT = -8
+"""gamma = 2^-8 = 1/d of the rbf kernel; with planes of pixels GEPSVM is right on half the rows."""
+
+DIGIT_GRID = {"C": [-3, 3], "ridge": [-6, -3, 0, 3], "graph_weight": [-6, 0, 6]}
+QUICK_DIGIT_GRID = {"C": [0], "ridge": [-3, 0], "graph_weight": [0]}
+"""Exponents of what is tried."""
+
+DIGIT_SETTING = methods.Setting(tikhonov="rkhs", width="auto")
+"""Images are too far apart for the heat width 2, and the printed Tikhonov term fails on them."""
+
+LPP_COMPONENTS = 60
+"""Most components of LPP."""
+
+HEAD = "1-nn"
+"""The classifier on the components of LPP."""
+
+PICTURE = "picture"
+"""The protocol of a figure."""
+
+PLANES = "cross_planes"
+
+PLANE_METHODS = ("GEPSVM", "MRGEPSVM")
+"""The panels."""
+
+PLANE_PARAMS = {"ridge": 2.0**-3, "graph_weight": 1.0}
+"""Weights of the figure; the paper gives none."""
+
+
+def study_tasks(size: StudySize, table: str | None = None) -> list[Task]:
     """Return the tasks of all tables and figures, or of one ("1", "figure 5").
 
     Examples
     --------
     >>> from marginfold.papers import mrgepsvm
-    >>> from marginfold.protocols.study_size import SCALES
-    >>> print(mrgepsvm.plan(SCALES["quick"], "2")[0])
+    >>> from marginfold.protocols.studies import STUDY_SIZES
+    >>> print(mrgepsvm.study_tasks(STUDY_SIZES["quick"], "2")[0])
     mrgepsvm hepatitis MRGEPSVM rbf, tuning set seed 0
     """
     makers: dict[str, Callable[[], Iterable[Task]]] = {
-        "1": lambda: _tasks("1", scale),
-        "2": lambda: _tasks("2", scale),
-        "3": lambda: time_tasks("rbf", scale),
-        "4": lambda: time_tasks("linear", scale),
-        "5": lambda: digit_tasks(scale),
+        "1": lambda: _tasks("1", size),
+        "2": lambda: _tasks("2", size),
+        "3": lambda: time_tasks("rbf", size),
+        "4": lambda: time_tasks("linear", size),
+        "5": lambda: digit_tasks(size),
         "figure 5": plane_tasks,
         "figure 6": lambda: [Task(methods.STUDY, "drivers", "GEPSVM", "figure 6", work=no_drivers)],
     }
-    check_table(methods.STUDY, table, [*makers])
-    wanted = [*makers] if table is None else [table]
-    return [task for name in wanted for task in makers[name]()]
+    return select_tasks(methods.STUDY, table, [*makers], lambda name: makers[name]())
 
 
-def _tasks(number: str, scale: Scale) -> Iterable[Task]:
+def _tasks(number: str, size: StudySize) -> Iterable[Task]:
     kernel = KERNELS[number]
-    options = {"grid": methods.grid(kernel, scale.name)}
+    options = {"grid": methods.grid(kernel, size.name), "folds": N_FOLDS}
+    inner = options | {"inner_folds": INNER_FOLDS}
+    controls = methods.CONTROLS[kernel] if size.controls else ()
     for dataset in DATASETS[number]:
-        for method in methods.PRINTED:
-            for seed in scale.seeds:
-                yield Task(
-                    methods.STUDY,
-                    dataset,
-                    method,
-                    tuned(kernel),
-                    seed,
-                    options=options | {"folds": N_FOLDS},
-                    work=measure_tuned,
-                )
-        for method in methods.CONTROLS[kernel] if scale.controls else ():
-            for seed in scale.seeds:
-                for fold in range(N_FOLDS):
-                    yield Task(
-                        methods.STUDY,
-                        dataset,
-                        method,
-                        nested(kernel),
-                        seed,
-                        fold,
-                        options | {"folds": N_FOLDS, "inner_folds": INNER_FOLDS},
-                        work=measure_nested,
-                    )
+        for method, seed in product(methods.PRINTED, size.seeds):
+            what = (methods.STUDY, dataset, method, tuned(kernel))
+            yield Task(*what, seed, options=options, work=measure_tuned)
+        for method, seed, fold in product(controls, size.seeds, range(N_FOLDS)):
+            what = (methods.STUDY, dataset, method, nested(kernel))
+            yield Task(*what, seed, fold, inner, work=measure_nested)
 
 
 def tuned(kernel: str) -> str:
@@ -109,11 +152,11 @@ def measure_tuned(task: Task) -> list[Result]:
     """Choose parameters on a tenth of all rows, trained on the others; measure on all folds."""
     X, y = rows_and_labels(task.dataset)
     rest, tuning = folds(y, TUNING_FOLDS, task.seed)[0]
-    splits = [_split(X, y, rest, tuning, "whole")]
+    splits = [scaled_fold(X, y, rest, tuning, "whole")]
     params = methods.chosen(task.method, task.options["grid"], splits)
     results = []
     for fold, (train, test) in enumerate(folds(y, task.options["folds"], task.seed)):
-        error = methods.error(task.method, params, _split(X, y, train, test, "whole"))
+        error = methods.error(task.method, params, scaled_fold(X, y, train, test, "whole"))
         results.append(Result("error", error, params | {"test_fold": fold}))
     return results
 
@@ -123,19 +166,150 @@ def measure_nested(task: Task) -> list[Result]:
     X, y = rows_and_labels(task.dataset)
     train, test = folds(y, task.options["folds"], task.seed)[task.fold]
     inner = [
-        _split(X, y, train[own], train[other], "train")
+        scaled_fold(X, y, train[own], train[other], "train")
         for own, other in folds(y[train], task.options["inner_folds"], task.seed)
     ]
     params = methods.chosen(task.method, task.options["grid"], inner)
-    error = methods.error(task.method, params, _split(X, y, train, test, "train"))
+    error = methods.error(task.method, params, scaled_fold(X, y, train, test, "train"))
     return [Result("error", error, params)]
-
-
-def _split(X: Array, y: Array, train: Array, test: Array, scaling: str) -> methods.Split:
-    rows, new = split_scaled(X, train, test, scaling)
-    return rows, y[train], new, y[test]
 
 
 def no_drivers(task: Task) -> list[Result]:
     """Say why Figure 6 is not measured."""
     raise Skip(NO_DRIVERS)
+
+
+def time_tasks(kernel: str, size: StudySize) -> Iterable[Task]:
+    """Return one task for each row of a table of times."""
+    options = {"repeats": repeats(size), "largest": KERNEL_ROWS}
+    for dataset in TIMED_DATASETS:
+        what = (methods.STUDY, dataset, ALL_METHODS, f"{kernel}, times")
+        yield Task(*what, 0, options=options, work=measure_times)
+
+
+def repeats(size: StudySize) -> int:
+    """Return how often each method is fitted at a scale."""
+    return TIMED_REPEATS[study_size(size.name).name]
+
+
+def measure_times(task: Task) -> list[Result]:
+    """Return the median CPU seconds of fitting each method; turns alternate between them."""
+    X, y = rows_and_labels(task.dataset)
+    kernel = task.protocol.split(",")[0]
+    kept = np.arange(len(y))
+    if kernel == "rbf" and len(y) > task.options["largest"]:
+        drawn = np.random.default_rng(task.seed).choice(len(y), task.options["largest"], False)
+        kept = np.sort(drawn)
+    rows, _ = split_scaled(X[kept], np.arange(len(kept)), np.zeros(0, dtype=int), "whole")
+    params = TIMED_PARAMS | ({"gamma": 1.0 / rows.shape[1]} if kernel == "rbf" else {})
+    models = {name: methods.estimator(name, params) for name in methods.PRINTED}
+    seconds: dict[str, list[float]] = {name: [] for name in models}
+    for repeat in range(task.options["repeats"] + 1):
+        for name, model in models.items():
+            start = time.process_time()
+            clone(model).fit(rows, y[kept])
+            if repeat:  # the first turn warms up
+                seconds[name].append(time.process_time() - start)
+    return [
+        Result("seconds", float(np.median(taken)), {"method": name, "rows": len(kept)})
+        for name, taken in seconds.items()
+    ]
+
+
+def digit_tasks(size: StudySize) -> Iterable[Task]:
+    """Return the tasks of Table 5; the other rendering of the digits is a control."""
+    options = {"grid": digit_grid(size), "per_class": PER_CLASS, "inner_folds": INNER_FOLDS}
+    for dataset, n_labelled in product(renderings(size), LABELLED):
+        chosen = options | {"labelled": n_labelled}
+        for method, seed in product(DIGIT_METHODS, size.seeds):
+            what = (methods.STUDY, dataset, method, row_name(n_labelled))
+            yield Task(*what, seed, options=chosen, work=measure_digits)
+
+
+def digit_grid(size: StudySize) -> dict[str, list[int]]:
+    """Return the exponents that are tried at a scale."""
+    return (QUICK_DIGIT_GRID if size.name == "quick" else DIGIT_GRID) | {"gamma": [GAMMA_EXPONENT]}
+
+
+def renderings(size: StudySize) -> tuple[str, ...]:
+    """Return the data sets: the second one costs as much again, and is for the full scale."""
+    return (DIGITS, RENDERING) if size.name == "full" else (DIGITS,)
+
+
+def row_name(n_labelled: int) -> str:
+    """Return the name of a row of Table 5."""
+    return f"l = {n_labelled}"
+
+
+def measure_digits(task: Task) -> list[Result]:
+    """Draw images, choose parameters by folds of the training images, measure on the others."""
+    X, y = rows_and_labels(task.dataset)
+    train, test = drawn(y, task.options["per_class"], task.options["labelled"], task.seed)
+    outer = scaled_fold(X, y, train, test, "global")
+    inner = outer.inner(task.options["inner_folds"], task.seed)
+    if task.method == "LPP":
+        return _measure_lpp(task, inner, outer)
+    params = methods.chosen(task.method, task.options["grid"], inner, DIGIT_SETTING)
+    error = methods.error(task.method, params, outer, DIGIT_SETTING)
+    return [Result("error", error, params)]
+
+
+def drawn(y: Array, per_class: int, n_labelled: int, seed: int) -> tuple[Array, Array]:
+    """Return training and test rows: of each class so many, of which the first are labelled.
+
+    The rows of a seed are the same for all numbers of labels, and training rows are nested.
+    """
+    rng = np.random.default_rng(seed)
+    train, test = [], []
+    for label in np.unique(y):
+        members = np.flatnonzero(y == label)
+        if len(members) < per_class:
+            raise Skip(f"{per_class} rows of each class are needed; class {label} has fewer")
+        chosen = rng.permutation(members)[:per_class]
+        train.append(chosen[:n_labelled])
+        test.append(chosen[n_labelled:])
+    return np.concatenate(train), np.concatenate(test)
+
+
+def _measure_lpp(task: Task, inner: list[Fold], outer: Fold) -> list[Result]:
+    """Choose ridge and dimension of LPP with 1-NN; return the test error."""
+    choices = []
+    for ridge in (2.0**i for i in task.options["grid"]["ridge"]):
+        choice = best_selection([_lpp(ridge).curves(part, [HEAD]) for part in inner], HEAD)
+        if choice is not None:
+            choices.append((choice.error, choice.dimension, ridge))
+    if not choices:
+        raise Skip("LPP finds no direction in some fold")
+    _, dimension, ridge = min(choices)
+    errors = _lpp(ridge).curves(outer, [HEAD])[HEAD, None]
+    k = min(dimension, len(errors))
+    return [Result("error", float(errors[k - 1]), {"head": HEAD, "ridge": ridge}, k)]
+
+
+def _lpp(ridge: float) -> EmbeddingMethod:
+    graph = NeighborGraph(methods.NEIGHBORS, within_class=True)
+    return EmbeddingMethod(LPP(LPP_COMPONENTS, graph=graph, ridge=ridge))
+
+
+def plane_tasks() -> Iterable[Task]:
+    """Return one task for each panel."""
+    for method in PLANE_METHODS:
+        yield Task(
+            methods.STUDY, PLANES, method, PICTURE, 0, options=dict(PLANE_PARAMS), work=learn_planes
+        )
+
+
+def learn_planes(task: Task) -> list[Result]:
+    """Return the rows, the planes (normal, then offset) and the training error."""
+    data = cross_planes(random_state=task.seed)
+    X, y = data.X, np.asarray(data.y)
+    model = methods.estimator(task.method, task.options).fit(X, y)
+    results = coordinate_results(X, y.tolist())
+    for plane in model.planes_:
+        values = (*plane.normal, plane.offset)
+        results += [
+            Result("plane", float(value), {"label": int(plane.label)}, dimension=k)
+            for k, value in enumerate(values, start=1)
+        ]
+    wrong = float(np.mean(model.predict(X) != y))
+    return [*results, Result("error", wrong, dict(PLANE_PARAMS))]

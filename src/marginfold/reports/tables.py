@@ -1,4 +1,4 @@
-"""A table of a paper beside ours, in words: the parts that pages and Markdown have in common."""
+"""A table of a paper beside ours, in words and as Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from marginfold.protocols.results import AGREES, DIFFERS, NEAR, Cell, Table
+from marginfold.protocols.results import AGREES, DIFFERS, NEAR, RULE, Cell, Table
+
+SYMBOLS = {AGREES: "✓", NEAR: "≈", DIFFERS: "✗"}
+"""A symbol for each mark."""
 
 NOTHING = "–"
 """Where there is no number."""
@@ -25,6 +28,12 @@ TWO_DECIMALS = re.compile(r"%|\bpoints\b")
 
 NUMERAL = re.compile(r"(?:[IVXLC]+|[0-9]+[a-z]?)\b")
 """How the number of a table begins that the paper has; others are ours and have names."""
+
+SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$&])")
+"""What Markdown would read as markup."""
+
+BLANK = re.compile(r"\s+")
+"""A line break would end a row of a table."""
 
 
 class ShownTable:
@@ -113,7 +122,7 @@ def agreement(tables: Sequence[Table]) -> str:
     Examples
     --------
     >>> from marginfold.protocols.results import Cell, Table
-    >>> from marginfold.reports.shown_table import agreement
+    >>> from marginfold.reports.tables import agreement
     >>> cells = [Cell("wine", "LDA", 1.0, printed=1.1, mark="agrees"), Cell("wine", "PCA", 5.0)]
     >>> agreement([Table("lsva", "I", "", "error %", cells, "")])
     'Of 1 compared cell 1 agrees, 0 are near and 0 differ.'
@@ -127,3 +136,79 @@ def agreement(tables: Sequence[Table]) -> str:
         f"Of {n_cells} compared cell{'s' * (n_cells != 1)} {agree} agree{'s' * (agree == 1)}, "
         f"{near} {'is' if near == 1 else 'are'} near and {differ} differ{'s' * (differ == 1)}."
     )
+
+
+def markdown(tables: Sequence[Table], *, errata: str = "errata.md") -> str:
+    """Return the tables as GitHub Markdown.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+    errata : str, default="errata.md"
+        Address of the errata that the remarks refer to.
+
+    Returns
+    -------
+    str
+        A heading, the table, the counts per column, protocol, remark and notes of each; the rule
+        of the marks stands first.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.results import Cell, Table
+    >>> from marginfold.reports import markdown
+    >>> cells = [Cell("wine", "LDA", 1.0, 0.2, 5, printed=1.1, mark="agrees")]
+    >>> table = Table("lsva", "I", "Errors", "error %", cells, "5 folds, 5 seeds")
+    >>> "| wine | 1.00 ± 0.20<br>1.10 ✓ agrees |" in markdown([table])
+    True
+    """
+    if not tables:
+        return ""
+    parts = [
+        _plain(f"{LEGEND.format(spread=SEEDS)}{RULE}."),
+        *(_table(table, errata) for table in tables),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(table: Table, errata: str) -> str:
+    shown = ShownTable(table)
+    lines = [
+        _line(["", *map(_plain, shown.columns)]),
+        _line(["---", *["---:"] * len(shown.columns)]),
+    ]
+    for row in shown.rows:
+        cells = [_cell(shown, shown.cell(row, column)) for column in shown.columns]
+        lines.append(_line([_plain(row), *cells]))
+    if shown.compared:
+        counts = [shown.counts(column) for column in shown.columns]
+        lines.append(_line(["*agree / near / differ*", *counts]))
+    heading = f"### {_plain(table.study)}, {_plain(shown.title)}"
+    return "\n\n".join([heading, "\n".join(lines), *_remarks(shown, errata)])
+
+
+def _cell(shown: ShownTable, cell: Cell) -> str:
+    note = f" <sup>{shown.note(cell)}</sup>" if cell.note else ""
+    printed = " ".join([shown.printed(cell), SYMBOLS.get(cell.mark, ""), cell.mark]).strip()
+    return shown.ours(cell) + note + (f"<br>{printed}" if printed else "")
+
+
+def _remarks(shown: ShownTable, errata: str) -> list[str]:
+    table = shown.table
+    links = ", ".join(f"[{_plain(number)}]({errata})" for number in table.errata)
+    remark = [_plain(table.remark), f"Errata: {links}." if links else ""]
+    spread = "" if table.spread_is == SEEDS else f"± is the {_plain(table.spread_is)}."
+    parts = [
+        *(agreement([table]), f"Protocol: {_plain(table.protocol)}", spread),
+        " ".join(remark).strip(),
+    ]
+    notes = [f"<sup>{number}</sup> {_plain(text)}" for text, number in shown.notes.items()]
+    return [part for part in (*parts, *notes) if part]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _plain(text: str) -> str:
+    return SPECIAL.sub(r"\\\1", BLANK.sub(" ", text).strip())

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from marginfold.errors import InvalidParameterError
-from marginfold.protocols.feature_scaling import SCALINGS, split_scaled
+from marginfold.papers.paper_data import SCALINGS, split_scaled
 
 
 def rows(seed, *, missing=0.2):
