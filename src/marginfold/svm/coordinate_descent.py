@@ -61,7 +61,11 @@ FAR_OFF = 10.0
 RIDGE = 1e-8
 """Relative weight that keeps the Newton matrix of dependent rows positive definite."""
 
-SHORTENING, SHORTEST = 0.4, 1e-4
+RIDGES, RIDGE_GROWTH = 4, 100.0
+"""How the ridge grows (Levenberg and Marquardt) while no share of a step gains: with more free rows
+than their rank, as rows that are nearly copies leave, a step along the rest is far too long."""
+
+SHORTENING, SHORTEST = 0.4, 1e-2
 """How a Newton step is shortened while it does not gain, and down to what share."""
 
 SEEN = 1e-6
@@ -123,7 +127,7 @@ class _Descent:
         self.a, self.plane, self.along, self.bias = (np.zeros(size) for size in sizes)
         self.order = np.flatnonzero(self.c > 0)
         self.seed = np.zeros(1, dtype=np.uint64)
-        self.worst, self.n_sweeps, self.n_visits = np.inf, 0, 0
+        self.worst, self.n_sweeps, self.n_visits, self.ridge = np.inf, 0, 0, RIDGE
         self.mean_size = float(self.sizes.mean())
         self.bias_size, self.moved = BIAS_SHARE * self.mean_size, np.inf
         self.visit_all()
@@ -251,30 +255,32 @@ class _Descent:
         and whether one was taken.
         """
         y, upper, before = self.y[free], self.c[free], self.a[free]
-        slopes, ridged = 1.0 - X @ self.direction, np.array(K, order="F")  # LAPACK's own order
-        ridged.flat[:: len(free) + 1] += RIDGE * self.mean_size
-        factor, failed = lapack.dpotrf(ridged, lower=1, overwrite_a=1)
-        if failed:
-            return False, False
-        first, second = lapack.dpotrs(factor, np.stack([slopes, y], axis=1), lower=1)[0].T
-        bias = (self.y @ self.a + y @ first) / (y @ second)
-        after = before + first - bias * second
-        if ((after > 0) & (after < upper)).all():
-            self._take(free, after, X)
-            self.bias[0] = bias
-            return True, True
-        size, slopes = self.bias_size, slopes - self.bias[0] * y
-        step = first - self.bias[0] * second
-        step -= second * (size * (y @ step) / (1.0 + size * (y @ second)))
-        share = 1.0
-        while share > SHORTEST:
-            after = np.clip(before + share * step, 0.0, upper)
-            change = after - before
-            if change @ slopes > 0.5 * (change @ (K @ change) + size * (y @ change) ** 2):
+        slopes, first_ridge = 1.0 - X @ self.direction, max(RIDGE, self.ridge / RIDGE_GROWTH)
+        for self.ridge in first_ridge * RIDGE_GROWTH ** np.arange(RIDGES):
+            shifted = np.array(K, order="F")  # LAPACK's own order
+            shifted.flat[:: len(free) + 1] += self.ridge * self.mean_size
+            factor, failed = lapack.dpotrf(shifted, lower=1, overwrite_a=1)
+            if failed:
+                break
+            first, second = lapack.dpotrs(factor, np.stack([slopes, y], axis=1), lower=1)[0].T
+            bias = (self.y @ self.a + y @ first) / (y @ second)
+            after = before + first - bias * second
+            if ((after > 0) & (after < upper)).all():
                 self._take(free, after, X)
-                self.bias[0] += size * (y @ change)
-                return False, True
-            share *= SHORTENING
+                self.bias[0] = bias
+                return True, True
+            size, pulls = self.bias_size, slopes - self.bias[0] * y
+            step = first - self.bias[0] * second
+            step -= second * (size * (y @ step) / (1.0 + size * (y @ second)))
+            share = 1.0
+            while share > SHORTEST:
+                after = np.clip(before + share * step, 0.0, upper)
+                change = after - before
+                if change @ pulls > 0.5 * (change @ (K @ change) + size * (y @ change) ** 2):
+                    self._take(free, after, X)
+                    self.bias[0] += size * (y @ change)
+                    return False, True
+                share *= SHORTENING
         return False, False
 
     def _take(self, free: Array, after: Array, X: Array) -> None:

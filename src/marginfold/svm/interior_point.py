@@ -13,8 +13,9 @@ numba, has the same signature and the same bounds, and serves where enough work 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -35,12 +36,10 @@ from marginfold.svm.problem import (
     SVMBatch,
     SVMProblem,
     SVMSolution,
-    as_given,
     check_batch,
     gap_of,
     single,
-    uncentred,
-    with_costs,
+    solve_with_costs,
     without,
 )
 from marginfold.svm.screening import sift
@@ -112,7 +111,8 @@ class Scaled(NamedTuple):
     def of(cls, problem: SVMProblem) -> Scaled:
         """Return the features, scaled by the metric and by the root of the mean cost."""
         unit = float(problem.costs.mean())
-        scale, basis = problem.scale * np.sqrt(unit), complement(problem.deflated)
+        scale = problem.scale * np.sqrt(unit)
+        basis = complement(problem.deflated) if problem.deflated.shape[1] else None
         q = len(scale) if basis is None else basis.shape[1]
         columns = np.ones((q + 1, len(problem.costs)))
         if basis is None:
@@ -393,27 +393,25 @@ class InteriorPoint:
         if isinstance(batch.rows, BlockRows):
             return self.solve_blocks(batch)
         check_batch(batch)
-        solutions, kernels = [], self.kernels(batch)
+        solve_one = partial(self.solve_problem, kernels=self.kernels(batch))
         with np.errstate(all="ignore"):  # what overflows is not certified
-            for b in range(len(batch)):
-                report_problem(batch, b)
-                part, rows = with_costs(batch, b)
-                found = self.solve_problem(part.problem(0), kernels)
-                solutions.append(as_given(batch, b, part, rows, found))
-        return solutions
+            return [solve_with_costs(problem, solve_one) for problem in reported_problems(batch)]
 
-    def kernels(self, batch: SVMBatch, rows: int | None = None) -> Kernels:
+    def kernels(self, batch: SVMBatch, most_rows: float = np.inf) -> Kernels:
         """Return the implementation for problems of this shape: compiled where it pays."""
-        n, r = batch.signs.shape[1] if rows is None else rows, batch.scale.shape[1]
+        work = len(batch.signs) * _seconds(min(batch.signs.shape[1], most_rows), batch.scale)
+        return self._kernels(work, batch.scale.shape[1])
+
+    def _kernels(self, work: float, r: int) -> Kernels:
         if r > COMPILED_COLUMNS:
             return NUMPY
-        seconds = CALL_SECONDS + n * (ROW_SECONDS + NEWTON_SECONDS * (r + 1) ** 2)
-        module = compiled_module("marginfold.svm.kernels", self.compiled, len(batch) * seconds)
+        module = compiled_module("marginfold.svm.kernels", self.compiled, work)
         return NUMPY if module is None else cast(Kernels, module.KERNELS)
 
     def solve_problem(self, problem: SVMProblem, kernels: Kernels) -> SVMSolution:
         """Solve one problem without idle rows, with a second attempt if the first one fails."""
-        problem = without_dwarfing(problem)
+        if problem.deflated.shape[1]:
+            problem = without_dwarfing(problem)
         solution = self.iterate(problem, kernels)
         if not solution.converged:
             again = self.iterate(problem, kernels, Start(AGAIN_MU))
@@ -444,21 +442,30 @@ class InteriorPoint:
         ]
 
     def solve_zone(
-        self, zone: SVMBatch, weights: Array | None, delta: float, tol: float
+        self, zone: SVMProblem, weights: Array | None, delta: float, tol: float
     ) -> SVMSolution:
         """Solve a reduced problem, from weights that are right up to margins of about delta."""
-        problem, kernels, solution = zone.problem(0), self.kernels(zone), None
+        kernels = self._kernels(_seconds(len(zone.costs), zone.scale), len(zone.scale))
+        solution = None
         if weights is not None:
-            shift = float(problem.centre @ (problem.scale * weights[:-1]))
-            mu = WARM_MU * delta * float(np.median(problem.costs) / problem.costs.mean())
+            shift = float(zone.centre @ (zone.scale * weights[:-1]))
+            mu = WARM_MU * delta * float(np.median(zone.costs) / zone.costs.mean())
             start = Start(mu, np.append(weights[:-1], weights[-1] + shift))
-            solution = self.iterate(problem, kernels, start, tol)
+            solution = self.iterate(zone, kernels, start, tol)
         if solution is None or not solution.converged:
-            solution = replace(self, tol=tol).solve_problem(problem, kernels)
-        return uncentred(zone, 0, solution)
+            solution = replace(self, tol=tol).solve_problem(zone, kernels)
+        return zone.uncentred(solution)
 
 
-def report_problem(batch: SVMBatch, b: int) -> None:
-    """Report the problems of a batch that is long work."""
-    if len(batch) > 1 and batch.local.table.size * len(batch) > LONG_WORK:
-        report("problems", b, len(batch))
+def _seconds(n: float, scale: Array) -> float:
+    """Return the seconds that NumPy takes for one problem."""
+    return CALL_SECONDS + n * (ROW_SECONDS + NEWTON_SECONDS * (scale.shape[-1] + 1) ** 2)
+
+
+def reported_problems(batch: SVMBatch) -> Iterator[SVMProblem]:
+    """Yield the problems of a batch, and report them where they are long work."""
+    for b in range(len(batch)):
+        problem = batch.problem(b)
+        if len(batch) > 1 and problem.table.size * len(batch) > LONG_WORK:
+            report("problems", b, len(batch))
+        yield problem

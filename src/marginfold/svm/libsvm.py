@@ -26,7 +26,6 @@ from marginfold.svm.problem import (
     check_batch,
     gap_of,
     single,
-    uncentred,
 )
 from marginfold.validation.parameters import Count, Number, check_parameters
 
@@ -72,9 +71,8 @@ class LibSVM:
                 "solver='interior_point'."
             )
         check_batch(batch)
-        return [
-            uncentred(batch, b, self._solve_problem(batch.problem(b))) for b in range(len(batch))
-        ]
+        problems = [batch.problem(b) for b in range(len(batch))]
+        return [problem.uncentred(self._solve_problem(problem)) for problem in problems]
 
     def _solve_problem(self, problem: SVMProblem) -> SVMSolution:
         svc = SVC(

@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from marginfold.linalg.blocks import LocalBlocks
-from marginfold.linalg.tall import Array, SharedRows
+from marginfold.linalg.tall import Array
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.svm.certificate import certify
 from marginfold.svm.coordinate_descent import descend
@@ -26,18 +26,16 @@ from marginfold.svm.interior_point import (
     InteriorPoint,
     Kernels,
     Start,
-    report_problem,
+    reported_problems,
 )
 from marginfold.svm.problem import (
     BlockRows,
     SVMBatch,
     SVMProblem,
     SVMSolution,
-    as_given,
     check_batch,
     single,
-    uncentred,
-    with_costs,
+    solve_with_costs,
     without,
 )
 from marginfold.svm.screening import LOCAL_BLOCK, dual_of, sift, solve_nearest
@@ -119,14 +117,13 @@ class Automatic:
         if isinstance(batch.rows, BlockRows):
             return plain.solve_blocks(batch)
         check_batch(batch)
-        n, r = batch.local.features.shape
-        sweeps = None
+        r, sweeps = batch.scale.shape[1], None
         if r > MANY_DIMENSIONS:
-            work = DESCENT_SECONDS * len(batch) * n * r**2
+            work = DESCENT_SECONDS * batch.signs.size * r**2
             sweeps = compiled_module("marginfold.svm.sweeps", self.compiled, work)
-        solver = _Solver(plain, plain.kernels(batch, min(n, TALL)), sweeps, {})
+        solver = _Solver(plain, plain.kernels(batch, TALL), sweeps, len(batch) > 1, {})
         with np.errstate(all="ignore"):  # what overflows is not certified
-            return [solver.solve(batch, b) for b in range(len(batch))]
+            return [solve_with_costs(problem, solver.solve) for problem in reported_problems(batch)]
 
 
 @dataclass(frozen=True)
@@ -136,30 +133,26 @@ class _Solver:
     plain: InteriorPoint
     kernels: Kernels
     sweeps: Any
+    remembers: bool
     chains: dict[tuple[bytes, bytes], _Chain]
 
-    def solve(self, batch: SVMBatch, b: int) -> SVMSolution:
-        """Solve problem b, from where the last one of its chain ended."""
-        report_problem(batch, b)
-        part, rows = with_costs(batch, b)
-        key = part.signs.tobytes(), part.costs.tobytes()
-        chain = self.chains.get(key) if len(batch) > 1 else None
-        problem = part.problem(0)
-        solution = (
-            self._alone(part, problem) if chain is None else self._after(part, problem, chain)
-        )
-        if solution.converged and len(batch) > 1:
-            if chain is None:
-                self.chains[key] = _Chain(problem.scale, solution)
-            else:
-                chain.scale, chain.solution = problem.scale, solution
-        return as_given(batch, b, part, rows, solution)
+    def solve(self, problem: SVMProblem) -> SVMSolution:
+        """Solve a problem, from where the last one with its labels and costs ended."""
+        if not self.remembers:
+            return self._alone(problem)
+        key = problem.signs.tobytes(), problem.costs.tobytes()
+        chain = self.chains.get(key)
+        solution = self._alone(problem) if chain is None else self._after(problem, chain)
+        if solution.converged:
+            chain = self.chains.setdefault(key, _Chain(problem.scale, solution))
+            chain.scale, chain.solution = problem.scale, solution
+        return solution
 
-    def _after(self, batch: SVMBatch, problem: SVMProblem, chain: _Chain) -> SVMSolution:
+    def _after(self, problem: SVMProblem, chain: _Chain) -> SVMSolution:
         """Solve a problem that differs from the last one in the metric or in what is deflated."""
         last = chain.solution
         if len(problem.scale) > MANY_DIMENSIONS:
-            return self._alone(batch, problem, last.dual)
+            return self._alone(problem, last.dual)
         if chain.misses < MISSES:
             point = self.kernels.on_sets_of(problem, last.dual)
             chain.misses = 0 if point is not None else chain.misses + 1
@@ -168,26 +161,24 @@ class _Solver:
         coef = without(problem.deflated, last.coef * chain.scale / problem.scale)
         weights = np.append(coef, last.intercept)
         if len(last.dual) >= WARM_ROWS:
-            screened = self._screened(batch, weights, chain)
+            screened = self._screened(problem, weights, chain)
             if screened is not None:
                 return screened
         mu = min(max(NEAR_MU * _complementarity(problem, weights, last.dual), LEAST_MU), COLD_MU)
         solution = self.plain.iterate(problem, self.kernels, Start(mu, weights))
-        return solution if solution.converged else self._alone(batch, problem)
+        return solution if solution.converged else self._alone(problem)
 
-    def _alone(
-        self, batch: SVMBatch, problem: SVMProblem, dual: Array | None = None
-    ) -> SVMSolution:
+    def _alone(self, problem: SVMProblem, dual: Array | None = None) -> SVMSolution:
         """Solve a problem by itself."""
-        n, r = problem.features.shape
+        n, r = len(problem.costs), len(problem.scale)
         found: SVMSolution | None = None
         if r > MANY_DIMENSIONS:
             if self.sweeps is not None:
                 found = descend(self.sweeps, problem, tol=self.plain.tol, start=dual)
         elif n * r > SMALL:
-            found = solve_nearest(batch, self._solve_part, tol=self.plain.tol)
+            found = solve_nearest(problem, self._solve_part, tol=self.plain.tol)
             if found is None and n >= TALL:
-                found = self._screened(batch)
+                found = self._screened(problem)
         if found is not None and found.converged:
             return found
         if n < r:
@@ -195,36 +186,34 @@ class _Solver:
         return self.plain.solve_problem(problem, self.kernels)
 
     def _in_span(self, problem: SVMProblem) -> SVMSolution:
-        """Solve in the dimensions that the rows span, when they are fewer."""
+        """Solve in the dimensions that the rows span, when they are fewer; certify on the rows."""
         basis, R = scipy.linalg.qr(problem.whitened().T, mode="economic", check_finite=False)
-        rows, m = SharedRows(R.T), R.shape[0]
-        part = SVMBatch(
-            rows, problem.signs[None], problem.costs[None], np.ones((1, m)), np.zeros((1, m, 0))
-        )
-        found = self.plain.solve_problem(part.problem(0), self.kernels)
+        m = len(R)
+        parts = problem.signs, problem.costs, np.ones(m), np.zeros((m, 0)), np.zeros(m)
+        found = self.plain.solve_problem(SVMProblem.of(R.T, *parts), self.kernels)
         point = certify(problem, without(problem.deflated, basis @ found.coef), found.dual)
         return SVMSolution.of(point, n_iter=found.n_iter, tol=self.plain.tol)
 
-    def _solve_part(self, part: SVMBatch, tol: float) -> SVMSolution:
-        return uncentred(part, 0, self.plain.iterate(part.problem(0), self.kernels, tol=tol))
+    def _solve_part(self, part: SVMProblem, tol: float) -> SVMSolution:
+        return self.plain.iterate(part, self.kernels, tol=tol)
 
     def _screened(
-        self, batch: SVMBatch, weights: Array | None = None, chain: _Chain | None = None
+        self, problem: SVMProblem, weights: Array | None = None, chain: _Chain | None = None
     ) -> SVMSolution | None:
         """Solve on the rows near the margin: of a sample's solution, or of the last one."""
-        y, table, problem = batch.signs[0], batch.local.table, batch.coded(0)
+        y, coded = problem.signs, problem.coded()
         codes = (y > 0).astype(np.intp)
-        blocks = LocalBlocks.cut(batch.local.features, codes, batch.costs[0], LOCAL_BLOCK)
+        blocks = LocalBlocks.cut(problem.features, codes, problem.costs, LOCAL_BLOCK)
         starts = None
         if weights is not None and chain is not None:
-            plane = problem.plane(weights[:-1], weights[-1])
-            distances = np.abs(y * (table @ plane) - 1.0)
+            plane = coded.plane(weights[:-1], weights[-1])
+            distances = np.abs(y * (problem.table @ plane) - 1.0)
             rank = min(len(y) - 1, FEWEST * len(plane))
             chain.width = chain.width or FIRST_WIDTH * float(np.median(distances))
             starts = [(plane, max(float(np.partition(distances, rank)[rank]), chain.width))]
         found, zone = sift(
             blocks,
-            [problem],
+            [coded],
             self.plain.solve_zone,
             tol=self.plain.tol,
             starts=starts,
@@ -233,10 +222,11 @@ class _Solver:
         if zone is None or not found.converged:
             return None
         if starts and chain is not None:
-            moves = np.abs(table @ (problem.plane(found.coef, found.intercept) - starts[0][0]))
+            end = coded.plane(found.coef, found.intercept)
+            moves = np.abs(problem.table @ (end - starts[0][0]))
             drift = DRIFT * float(np.quantile(moves, QUANTILE))
             chain.width = max(drift, SHRINKAGE * starts[0][1])
-        return replace(found, dual=dual_of(blocks, problem, zone))
+        return replace(found, dual=dual_of(blocks, coded, zone))
 
 
 def _complementarity(problem: SVMProblem, weights: Array, dual: Array) -> float:

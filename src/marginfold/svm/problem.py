@@ -11,6 +11,7 @@ the point: the certificate evaluates both on the original problem.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -35,70 +36,27 @@ class Tolerances(NamedTuple):
     """All tolerances of the iteration, the active set and the certificate, in one record.
 
     Compiled functions take it as an argument, so that both implementations have the same numbers.
-    Measured on 400 random problems from easy to hostile (``tests/svm/random_problems.py``) unless
-    said otherwise.
-
-    Attributes
-    ----------
-    exact : float
-        Relative gap at which a solution is as good as exact: a hundred times what is reached where
-        the active set is right, a thousandth of what an interior point reaches.
-    rounding : float
-        Relative rounding error of a margin in units of its summands (4 eps; 1 eps was too little
-        for 3 problems with costs above 1e8).
-    stretch : float
-        Largest relative change of a direction that may remove rounding errors of the margins.
-    upper_share : float
-        Multipliers above this share of their bound belong to rows inside the margin.
-    step_to_boundary : float
-        Share of the way to the boundary that one step may go (0.9 to 0.9995 differ by one step).
-    least_centring : float
-        Smallest centring parameter of the corrector.
-    diagonal_shift : float
-        Added to the unit diagonal of a Newton matrix that is not numerically definite.
-    refinements : int
-        Steps of iterative refinement: of the corrector in the last iterations, and of the
-        equations of an active set when multipliers are huge.
-    refined : float
-        Gap below which the Newton systems are refined.
-    refresh_every : int
-        Iterations after which the margins are recomputed from the weights.
-    progress : float
-        A gap that is not below this share of the best one so far counts as no progress.
-    nearly : float
-        Gap below which a standstill is noticed.
-    patience : int
-        Iterations without progress after which a point is certified as it stands.
-    identified : float
-        Gap at which the active set is usually known; one more step costs less than a wrong guess.
-    regular : float
-        Relative size of the pivots from which the equations of an active set are regular.
-    bound : float
-        Share of the cost within which a multiplier is at its bound.
-    violation : float
-        Margin violation above which a row belongs to another set.
-    spare_rows : int
-        Free rows beyond twice the dimension above which the active set is not identified yet.
+    They were chosen on 400 random problems from easy to hostile (``tests/svm/random_problems.py``).
     """
 
-    exact: float = 1e-12
-    rounding: float = 4.0 * EPS
-    stretch: float = 1e-6
-    upper_share: float = 1.0 - 1e-6
-    step_to_boundary: float = 0.995
-    least_centring: float = 1e-8
-    diagonal_shift: float = 1e-9
-    refinements: int = 2
-    refined: float = 1e-5
-    refresh_every: int = 8
-    progress: float = 0.999
-    nearly: float = 1e-2
-    patience: int = 4
-    identified: float = 1e-8
-    regular: float = 1e-9
-    bound: float = 1e-9
-    violation: float = 1e-9
-    spare_rows: int = 60
+    exact: float = 1e-12  # relative gap as good as exact; the right active set gives 1e-14
+    rounding: float = 4.0 * EPS  # of a margin, in its summands; 1 eps fails for costs above 1e8
+    stretch: float = 1e-6  # largest relative change of a direction against such rounding
+    upper_share: float = 1.0 - 1e-6  # of its bound, above which a multiplier's row is inside
+    step_to_boundary: float = 0.995  # of one step; 0.9 to 0.9995 differ by one iteration
+    least_centring: float = 1e-8  # centring parameter of the corrector
+    diagonal_shift: float = 1e-9  # of a scaled Newton matrix that is not numerically definite
+    refinements: int = 2  # of a solve in the last iterations and on an active set
+    refined: float = 1e-5  # gap below which the Newton systems are refined
+    refresh_every: int = 8  # iterations after which the margins are recomputed
+    progress: float = 0.999  # share of the best gap above which an iteration made no progress
+    nearly: float = 1e-2  # gap below which a standstill is noticed
+    patience: int = 4  # iterations without progress before the point is taken as it is
+    identified: float = 1e-8  # gap at which the active set is usually known
+    regular: float = 1e-9  # relative size of the pivots of regular equations
+    bound: float = 1e-9  # share of the cost within which a multiplier is at its bound
+    violation: float = 1e-9  # of a margin, above which a row belongs to another set
+    spare_rows: int = 60  # free rows beyond twice the dimension: the set is not identified yet
 
 
 TOLERANCES = Tolerances()
@@ -126,15 +84,40 @@ class SVMProblem(NamedTuple):
     scale: Array
     deflated: Array
 
+    @classmethod
+    def of(
+        cls, Z: Array, signs: Array, costs: Array, scale: Array, deflated: Array, origin: Array
+    ) -> SVMProblem:
+        """Return the problem on rows Z, which are centred here; they lack the origin already."""
+        rows = SharedRows(Z)
+        return cls(rows.table, origin + rows.centre, signs, costs, scale, deflated)
+
+    def on(self, rows: Array) -> SVMProblem:
+        """Return the problem on some of its rows."""
+        signs, costs = self.signs[rows], self.costs[rows]
+        return SVMProblem.of(
+            self.features[rows], signs, costs, self.scale, self.deflated, self.centre
+        )
+
     @property
     def features(self) -> Array:
         """The centred rows, shape (n, r)."""
         return self.table[:, :-1]
 
+    def uncentred(self, solution: SVMSolution) -> SVMSolution:
+        """Return the solution with the intercept of the rows as they were given."""
+        shift = float(self.centre @ (self.scale * solution.coef))
+        return replace(solution, intercept=solution.intercept - shift)
+
     @property
     def most_free(self) -> int:
         """The number of free rows above which an active set cannot be the right one."""
         return 2 * len(self.scale) + TOLERANCES.spare_rows
+
+    def coded(self) -> CodedProblem:
+        """Return the problem for its centred rows in blocks, with their costs as weights."""
+        sides, r = np.array([-1.0, 1.0, 0.0]), len(self.scale)
+        return CodedProblem(sides, np.abs(sides), self.scale, self.deflated, None, np.zeros(r))
 
     def pull(self, dual: Array) -> Array:
         """Return ``P_N X'(y a)``, the direction of multipliers a."""
@@ -348,12 +331,6 @@ class SVMBatch:
     def __len__(self) -> int:
         return len(self.signs)
 
-    @property
-    def local(self) -> SharedRows:
-        """The rows, where they are in an array."""
-        assert isinstance(self.rows, SharedRows)
-        return self.rows
-
     @cached_property
     def smaller_sides(self) -> Array:
         """The total cost of the cheaper side of each problem."""
@@ -366,29 +343,17 @@ class SVMBatch:
 
     def problem(self, b: int) -> SVMProblem:
         """Return problem b of rows in an array; compiled functions need arrays of one kind."""
+        assert isinstance(self.rows, SharedRows)
         parts = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
-        arrays = (np.require(part, np.float64, ("C", "W")) for part in parts)
-        return SVMProblem(self.local.table, self.local.centre, *arrays)
+        arrays = [np.require(part, np.float64, ("C", "W")) for part in parts]
+        return SVMProblem(self.rows.table, self.rows.centre, *arrays)
 
     def coded(self, b: int) -> CodedProblem:
-        """Return problem b for rows in blocks; rows of an array have their costs as weights."""
-        if isinstance(self.rows, BlockRows):
-            signs, costs = np.append(self.signs[b], 0.0), np.append(self.costs[b], 0.0)
-            rotation, centre = self.rows.rotation, self.rows.centre
-        else:
-            signs, costs = np.array([-1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0])
-            rotation, centre = None, np.zeros(self.scale.shape[1])
-        return CodedProblem(signs, costs, self.scale[b], self.deflated[b], rotation, centre)
-
-    def restricted(self, b: int, rows: Array) -> SVMBatch:
-        """Return problem b alone on some rows, which are centred anew."""
-        return SVMBatch(
-            rows=SharedRows(self.local.features[rows]),
-            signs=self.signs[b : b + 1, rows],
-            costs=self.costs[b : b + 1, rows],
-            scale=self.scale[b : b + 1],
-            deflated=self.deflated[b : b + 1],
-        )
+        """Return problem b of rows in blocks."""
+        assert isinstance(self.rows, BlockRows)
+        signs, costs = np.append(self.signs[b], 0.0), np.append(self.costs[b], 0.0)
+        placed = self.rows.rotation, self.rows.centre
+        return CodedProblem(signs, costs, self.scale[b], self.deflated[b], *placed)
 
 
 class SVMSolver(Protocol):
@@ -423,14 +388,15 @@ def single(U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMBatch:
     r = rows.shape[1]
     with np.errstate(all="ignore"):
         shared = SharedRows(rows)
-    batch = SVMBatch(shared, signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0)))
-    _check_finite(batch)
-    return batch
+    return SVMBatch(shared, signs[None], costs[None], np.ones((1, r)), np.zeros((1, r, 0)))
 
 
 def check_batch(batch: SVMBatch) -> None:
     """Refuse numbers that no solver can work with, and problems with one side only."""
-    _check_finite(batch)
+    assert isinstance(batch.rows, SharedRows)
+    finite = np.isfinite(batch.rows.centre).all()  # then its summands are finite
+    if not ((finite or np.isfinite(batch.rows.table).all()) and np.isfinite(batch.scale).all()):
+        raise SolverError("Features must be finite; got NaN or infinity.")
     with np.errstate(over="ignore"):
         finite = np.isfinite(batch.costs.sum(axis=1)).all()
     if not finite or (batch.costs < 0).any():
@@ -443,39 +409,14 @@ def check_batch(batch: SVMBatch) -> None:
             )
 
 
-def _check_finite(batch: SVMBatch) -> None:
-    """Refuse features that are not finite; a finite mean row has finite summands."""
-    finite = np.isfinite(batch.rows.centre).all() or np.isfinite(batch.local.table).all()
-    if not (finite and np.isfinite(batch.scale).all()):
-        raise SolverError("Features must be finite; got NaN or infinity.")
-
-
-def with_costs(batch: SVMBatch, b: int) -> tuple[SVMBatch, Array | None]:
-    """Return problem b alone on its rows with a positive cost, and their numbers if not all."""
-    positive = batch.costs[b] > 0
-    if positive.all():
-        one = slice(b, b + 1)
-        alone = SVMBatch(
-            batch.rows, batch.signs[one], batch.costs[one], batch.scale[one], batch.deflated[one]
-        )
-        return (batch if len(batch) == 1 else alone), None
-    rows = np.flatnonzero(positive)
-    return batch.restricted(b, rows), rows
-
-
-def as_given(
-    batch: SVMBatch, b: int, part: SVMBatch, rows: Array | None, solution: SVMSolution
+def solve_with_costs(
+    problem: SVMProblem, solve: Callable[[SVMProblem], SVMSolution]
 ) -> SVMSolution:
-    """Return the solution of `with_costs` for the rows as they were given, not centred."""
-    found = uncentred(part, 0, solution)
-    if rows is None:
-        return found
-    dual = np.zeros(batch.signs.shape[1])
+    """Solve a problem on its rows with a positive cost; the others take no part."""
+    if problem.costs.all():
+        return problem.uncentred(solve(problem))
+    rows = np.flatnonzero(problem.costs)
+    part = problem.on(rows)
+    found, dual = part.uncentred(solve(part)), np.zeros(len(problem.costs))
     dual[rows] = found.dual
-    return replace(uncentred(batch, b, found), dual=dual)
-
-
-def uncentred(batch: SVMBatch, b: int, solution: SVMSolution) -> SVMSolution:
-    """Return the solution with the intercept of rows that are not centred."""
-    shift = float(batch.rows.centre @ (batch.scale[b] * solution.coef))
-    return replace(solution, intercept=solution.intercept - shift)
+    return replace(found, dual=dual)

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
-from marginfold.linalg.tall import Array, SharedRows
+from marginfold.linalg.tall import Array
 from marginfold.svm.certificate import certify
 from marginfold.svm.problem import (
     EPS,
     TINY,
     TOLERANCES,
     CodedProblem,
-    SVMBatch,
+    SVMProblem,
     SVMSolution,
     without,
 )
@@ -96,8 +96,8 @@ LARGEST_SHARE = 0.6
 INSIDE = 1e-10
 """How far inside the margin a row must be to join the working set."""
 
-SolveZone = Callable[[SVMBatch, "Array | None", float, float], SVMSolution]
-"""Solves a batch of one problem, from given weights at a given zone width or cold, to a gap."""
+SolveZone = Callable[[SVMProblem, "Array | None", float, float], SVMSolution]
+"""Solves a problem, from given weights at a given zone width or cold, to a gap."""
 
 
 @dataclass(frozen=True)
@@ -217,15 +217,16 @@ def _solve_zone(search: _Search, zone: Zone, solve: SolveZone, aim: float) -> SV
     problem = search.problem
     inside = zone.mass > 0
     means = zone.sums[inside] / zone.mass[inside, None]
-    batch = SVMBatch(
-        rows=SharedRows(problem.features(np.concatenate([zone.Z, means]))),
-        signs=np.append(problem.signs[zone.codes], np.array([1.0, -1.0])[inside])[None],
-        costs=np.append(zone.weights * problem.costs[zone.codes], zone.mass[inside])[None],
-        scale=problem.scale[None],
-        deflated=problem.deflated[None],
+    reduced = SVMProblem.of(
+        problem.features(np.concatenate([zone.Z, means])),
+        np.append(problem.signs[zone.codes], np.array([1.0, -1.0])[inside]),
+        np.append(zone.weights * problem.costs[zone.codes], zone.mass[inside]),
+        problem.scale,
+        problem.deflated,
+        np.zeros(len(problem.scale)),
     )
     start = problem.weights(search.plane) if np.isfinite(search.delta) else None
-    solution = solve(batch, start, search.delta, aim)
+    solution = solve(reduced, start, search.delta, aim)
     n_zone = len(zone.Z)
     shares = np.zeros(2)
     shares[inside] = solution.dual[n_zone:] / zone.mass[inside]
@@ -501,27 +502,36 @@ def flat_interval(block: Block, planes: Array, signs: Array, costs: Array) -> Ar
 
 
 def solve_nearest(
-    batch: SVMBatch, solve: Callable[[SVMBatch, float], SVMSolution], *, tol: float
+    problem: SVMProblem, solve: Callable[[SVMProblem, float], SVMSolution], *, tol: float
 ) -> SVMSolution | None:
-    """Solve a batch of one problem whose classes are apart, on a working set of rows.
+    """Solve a problem whose classes are apart on a working set of rows, certified on all.
 
-    The rows of both sides that are nearest to each other go first, roughly; rows that turn out to
-    be inside the margin join them until none is left.  The solution is certified on all rows.
+    The classes are apart if hardly a row is on the wrong side of the plane between their means, in
+    units of each feature's variance and without what is deflated.  The rows of both sides that are
+    nearest to it go first, roughly; rows that turn out to be inside the margin join them until none
+    is left.
 
     Returns None if the classes are not apart, or too many rows matter.
     """
-    problem = batch.problem(0)
-    y, n = problem.signs, len(problem.signs)
-    scores = _scores_if_apart(batch)
-    if scores is None:
+    y, X, scale, n = problem.signs, problem.features, problem.scale, len(problem.signs)
+    above = y > 0
+    sides = np.stack([above, ~above]).astype(np.float64)
+    means = (sides @ X) / sides.sum(axis=1, keepdims=True)
+    variances = np.einsum("ij,ij->j", X, X) / n
+    apart = (means[0] - means[1]) / np.where(variances > 0, variances, 1.0)
+    direction = scale * without(problem.deflated, apart / scale)
+    scores = y * (X @ direction - 0.5 * (means[0] + means[1]) @ direction)
+    if np.count_nonzero(scores <= 0) > APART * n:
         return None
-    count = FIRST_ROWS * (len(problem.scale) + 1) // 2
-    working = np.sort(np.concatenate([_least(scores, y == side, count) for side in (1.0, -1.0)]))
+    count = FIRST_ROWS * (len(scale) + 1) // 2
+    working = np.sort(np.concatenate([_least(scores, side, count) for side in (above, ~above)]))
     n_iter, rough = 0, True
     while len(working) <= LARGEST_SHARE * n:
-        found = solve(batch.restricted(0, working), SAMPLE_TOL if rough else tol)
+        part = problem.on(working)
+        found = solve(part, SAMPLE_TOL if rough else tol)
         n_iter += found.n_iter
-        excess = y * (problem.features @ (problem.scale * found.coef) + found.intercept) - 1.0
+        shift = float((part.centre - problem.centre) @ (scale * found.coef))
+        excess = y * (X @ (scale * found.coef) + (found.intercept - shift)) - 1.0
         excess[working] = 0.0
         inside = np.flatnonzero(excess < -INSIDE)
         if len(inside):
@@ -534,24 +544,6 @@ def solve_nearest(
             return SVMSolution.of(point, n_iter=n_iter, tol=tol)
         rough = False
     return None
-
-
-def _scores_if_apart(batch: SVMBatch) -> Array | None:
-    """Return how far each row is on the right side of the plane between the means.
-
-    The mean rows are compared in units of each feature's variance, without what is deflated.
-    Unless hardly a row is on the wrong side, the classes are not apart and None is returned.
-    """
-    problem = batch.problem(0)
-    y, X, scale = problem.signs, problem.features, problem.scale
-    above = y > 0
-    sides = np.stack([above, ~above]).astype(np.float64)
-    means = (sides @ X) / sides.sum(axis=1, keepdims=True)
-    variances = batch.rows.variances
-    apart = (means[0] - means[1]) / np.where(variances > 0, variances, 1.0)
-    direction = scale * without(problem.deflated, apart / scale)
-    scores = y * (X @ direction - 0.5 * (means[0] + means[1]) @ direction)
-    return scores if np.count_nonzero(scores <= 0) <= APART * len(y) else None
 
 
 def _least(scores: Array, chosen: Array, count: int) -> Array:
