@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -47,19 +48,24 @@ class Case:
             self.problem.deflated[None],
         )
 
-    def reference(self, tol: float = 1e-8) -> SVMSolution:
-        return InteriorPoint(tol=tol).solve_batch(self.batch())[0]
+    @cached_property
+    def reference(self) -> SVMSolution:
+        """The solution on all rows at once."""
+        return InteriorPoint(tol=1e-8, compiled=False).solve_batch(self.batch())[0]
 
     def judge(self, solution: SVMSolution, dual: np.ndarray) -> Judgement:
         """Evaluate a solution and multipliers of all rows in extended precision."""
         assert (dual >= 0).all()
         assert (dual <= self.costs).all()
-        whitened = _whitened(self.Z[self.taken], self.problem)
         N = self.problem.deflated
         assert np.abs(N.T @ solution.coef).max(initial=0.0) <= 1e-12 * np.linalg.norm(solution.coef)
         y = self.problem.signs[self.codes[self.taken]]
-        plain = Problem("", whitened, y, self.costs[self.taken])
+        plain = Problem("", self._whitened, y, self.costs[self.taken])
         return judge(plain, solution.coef, solution.intercept, dual[self.taken])
+
+    @cached_property
+    def _whitened(self) -> np.ndarray:
+        return _whitened(self.Z[self.taken], self.problem)
 
 
 def _whitened(Z: np.ndarray, problem: CodedProblem) -> np.ndarray:

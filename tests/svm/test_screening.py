@@ -67,7 +67,7 @@ def check_honest(case: Case, solution, dual) -> None:
 
 
 def check_same(case: Case, solution) -> None:
-    expected = case.reference()
+    expected = case.reference
     assert expected.converged
     assert solution.converged
     size = max(1.0, float(np.abs(expected.coef).max()))
@@ -79,6 +79,7 @@ def check_same(case: Case, solution) -> None:
 PLAIN = make_case(1500, 5, seed=1)
 CASES = {
     "overlapping": PLAIN,
+    "few rows": with_idle_rows(make_case(300, 3, seed=15)),
     "one column": make_case(1000, 1, seed=2),
     "separable": separable(PLAIN),
     "separable without a gap": separable(PLAIN, gap=0.0),
@@ -101,7 +102,7 @@ CASES = {
     "weighted duplicates": weighted(duplicated(PLAIN), 2.0),
     "deflated": deflated(PLAIN, 2),
     "all but one direction deflated": deflated(PLAIN, 4),
-    "rotated and scaled": in_a_metric(PLAIN),
+    "rotated, scaled and deflated": deflated(in_a_metric(PLAIN), 2),
     "far from the origin": make_case(1500, 5, seed=10, offset=1e4),
     "in the order of the classes": in_order(PLAIN),
     "thirty columns": make_case(2500, 30, seed=11),
@@ -122,7 +123,7 @@ def test_sifting_from_a_sample_gives_the_solution_of_all_rows(name, small_sample
 def test_sifting_from_the_neighborhood_of_the_solution(name):
     """As in a chain: the plane is slightly off, and the zone holds few rows."""
     case = CASES[name]
-    expected = case.reference()
+    expected = case.reference
     plane = case.problem.plane(1.02 * expected.coef, expected.intercept + 0.01)
     solution, dual = run(case, starts=[(plane, 0.2)])
     check_honest(case, solution, dual)
@@ -137,8 +138,19 @@ def test_sixty_thousand_rows_as_they_come():
     check_same(case, solution)
 
 
-@pytest.mark.parametrize("name", ["overlapping", "separable", "everything"])
-@pytest.mark.parametrize("n_rows", [1, 64, 1499, 10_000])
+@pytest.mark.parametrize(
+    ("name", "n_rows"),
+    [
+        ("few rows", 1),
+        ("overlapping", 64),
+        ("overlapping", 1499),
+        ("overlapping", 10_000),
+        ("separable", 7),
+        ("separable", 1499),
+        ("everything", 7),
+        ("everything", 1500),
+    ],
+)
 def test_the_cut_into_blocks_does_not_matter(name, n_rows, small_samples):
     case = CASES[name]
     whole, _ = run(case, n_rows=len(case.Z))
@@ -207,9 +219,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-300, 0.01, 1.0, 1e6])
+@pytest.mark.parametrize("delta", [0.0, 1e-300, 0.01, 1e6])
 @pytest.mark.parametrize("start", WRONG)
-@pytest.mark.parametrize("name", ["separable", "deflated", "rotated and scaled"])
+@pytest.mark.parametrize("name", ["separable", "rotated, scaled and deflated"])
 def test_a_wrong_start_gives_no_false_certificate(name, start, delta):
     case = CASES[name]
     plane = WRONG[start](np.random.default_rng(31), case.Z.shape[1])
@@ -239,7 +251,7 @@ def test_a_zone_that_grows_too_large_is_given_up():
 def test_a_row_at_the_edge_of_the_zone_is_on_one_side_of_it_only():
     """The width is the distance of a row, to the last bit: screen and dual must agree on it."""
     case = duplicated(PLAIN)
-    expected = case.reference()
+    expected = case.reference
     plane = case.problem.plane(expected.coef, expected.intercept)
     y = case.problem.signs[case.codes]
     t = y * (case.Z @ plane[:-1] + plane[-1]) - 1.0
@@ -281,6 +293,6 @@ def test_a_thousand_problems_are_honest_and_nearly_all_certified(small_samples):
         if np.isfinite(solution.objective):
             check_honest(case, solution, dual)
         if solution.converged:
-            check_within_certificates(solution, case.reference())
+            check_within_certificates(solution, case.reference)
         certified += solution.converged
     assert certified >= 0.98 * n_problems

@@ -43,7 +43,7 @@ def test_the_reduced_problem_is_a_relaxation_for_any_sets(seed, delta, size, n_e
     X = case.problem.features(np.concatenate([zone.Z, means]))
     r = X.shape[1]
     batch = SVMBatch(SharedRows(X), y[None], c[None], np.ones((1, r)), np.zeros((1, r, 0)))
-    reduced, full = InteriorPoint().solve_batch(batch)[0], case.reference()
+    reduced, full = InteriorPoint().solve_batch(batch)[0], case.reference
     assert reduced.converged
     assert reduced.dual_objective <= full.objective * (1 + 1e-12)
     # at the full solution too, the reduced objective is nowhere above the true one
