@@ -318,9 +318,9 @@ def without_dwarfing(problem: SVMProblem) -> SVMProblem:
     inside = X @ (problem.scale[:, None] * N)
     if total - float((inside**2).sum()) >= DWARFED * total:
         return problem
-    table = np.column_stack([problem.whitened(), np.ones(len(X))])
-    ones = np.ones(len(problem.scale))
-    return problem._replace(table=table, centre=problem.centre * problem.scale, scale=ones)
+    table = np.ascontiguousarray(np.column_stack([problem.whitened(), np.ones(len(X))]))
+    centre = without(N, problem.centre * problem.scale)
+    return problem._replace(table=table, centre=centre, scale=np.ones(len(centre)))
 
 
 class Kernels(NamedTuple):

@@ -343,9 +343,9 @@ class SVMBatch:
     def problem(self, b: int) -> SVMProblem:
         """Return problem b of rows in an array; compiled functions need arrays of one kind."""
         assert isinstance(self.rows, SharedRows)
-        parts = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
-        arrays = [np.require(part, np.float64, ("C", "W")) for part in parts]
-        return SVMProblem(self.rows.table, self.rows.centre, *arrays)
+        own = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
+        parts = self.rows.table, self.rows.centre, *own
+        return SVMProblem(*[np.require(part, np.float64, ("C", "W")) for part in parts])
 
     def coded(self, b: int) -> CodedProblem:
         """Return problem b of rows in blocks."""
