@@ -13,6 +13,9 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+# Whether a solver is compiled by itself depends on what the process did before: no test may.
+os.environ.setdefault("MARGINFOLD_COMPILE", "never")
+
 # Many tests start processes. Where no bytecode may be written, each run would compile the whole of
 # SciPy and scikit-learn again: it is kept beside pytest's own cache.
 if sys.dont_write_bytecode:

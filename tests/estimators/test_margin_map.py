@@ -62,9 +62,7 @@ NEW, NEW_Y = overlapping(n=60)
 
 CLASSIFIERS = {
     "default": None,
-    "GESVC": GESVC(class_weight="balanced"),
     "SVC": SVC(),
-    "LDA": LinearDiscriminantAnalysis(),
     "GaussianNB": GaussianNB(),
     "one vs one": OneVsOneClassifier(RidgeClassifier()),
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
-from marginfold.svm.sifting_passes import BlockProblem
 from svm.random_problems import Judgement, Problem, judge
 
 from marginfold.linalg.blocks import LocalBlocks
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch, SVMSolution
+from marginfold.svm.problem import CodedProblem
 
 UNLABELLED = -1
 
@@ -23,7 +23,7 @@ class Case:
     Z: np.ndarray
     codes: np.ndarray
     weights: np.ndarray
-    problem: BlockProblem
+    problem: CodedProblem
 
     def blocks(self, n_rows: int) -> LocalBlocks:
         return LocalBlocks.cut(self.Z, self.codes, self.weights, n_rows)
@@ -62,7 +62,7 @@ class Case:
         return judge(plain, solution.coef, solution.intercept, dual[self.taken])
 
 
-def _whitened(Z: np.ndarray, problem: BlockProblem) -> np.ndarray:
+def _whitened(Z: np.ndarray, problem: CodedProblem) -> np.ndarray:
     X = Z.astype(np.longdouble) - problem.centre
     if problem.rotation is not None:
         X = X @ problem.rotation.astype(np.longdouble)
@@ -73,8 +73,8 @@ def _whitened(Z: np.ndarray, problem: BlockProblem) -> np.ndarray:
     return X
 
 
-def _plain_problem(r: int, cost: float) -> BlockProblem:
-    return BlockProblem(
+def _plain_problem(r: int, cost: float) -> CodedProblem:
+    return CodedProblem(
         signs=np.array([-1.0, 1.0, 0.0]),
         costs=np.array([cost, cost, 0.0]),
         scale=np.ones(r),
@@ -101,7 +101,7 @@ def make_case(
     codes = rng.permutation(codes)
     Z = rng.standard_normal((n, r)) + offset
     Z[:, 0] += signal * np.where(codes, 1.0, -1.0)
-    problem = replace(_plain_problem(r, cost), centre=Z.mean(axis=0))
+    problem = _plain_problem(r, cost)._replace(centre=Z.mean(axis=0))
     return Case(Z, codes, np.ones(n), problem)
 
 
@@ -154,7 +154,7 @@ def deflated(case: Case, k: int, seed: int = 0) -> Case:
     """Forbid k directions."""
     rng = np.random.default_rng([81, seed])
     N = scipy.linalg.qr(rng.standard_normal((case.Z.shape[1], k)), mode="economic")[0]
-    return replace(case, problem=replace(case.problem, deflated=N))
+    return replace(case, problem=case.problem._replace(deflated=N))
 
 
 def in_a_metric(case: Case, decades: float = 2.0, seed: int = 0) -> Case:
@@ -163,7 +163,7 @@ def in_a_metric(case: Case, decades: float = 2.0, seed: int = 0) -> Case:
     r = case.Z.shape[1]
     rotation = scipy.linalg.qr(rng.standard_normal((r, r)))[0]
     scale = 10 ** rng.uniform(-decades / 2, decades / 2, r)
-    return replace(case, problem=replace(case.problem, rotation=rotation, scale=scale))
+    return replace(case, problem=case.problem._replace(rotation=rotation, scale=scale))
 
 
 def random_case(seed: int) -> Case:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from svm.judging import BOTH_WAYS
 
 from marginfold.errors import SolverError
 from marginfold.linalg.tall import SharedRows
-from marginfold.svm import InteriorPoint, LibSVM, SVMBatch
-from marginfold.svm.certificate import certify
-from marginfold.svm.problem import project, single
+from marginfold.svm import Automatic, InteriorPoint, LibSVM, SVMBatch
+from marginfold.svm.problem import without
 
 SOLVERS = pytest.mark.parametrize(
-    "solver", [InteriorPoint(), LibSVM()], ids=["interior point", "libsvm"]
+    "solver",
+    [InteriorPoint(), Automatic(), LibSVM()],
+    ids=["interior point", "automatic", "libsvm"],
 )
 U = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
 Y = np.array([-1.0, -1.0, 1.0, 1.0])
@@ -98,48 +100,42 @@ def test_tolerance_is_the_one_that_is_reached():
     assert loose.objective <= tight.objective * (1 + loose.gap)
 
 
-def test_any_guess_becomes_a_valid_certificate():
-    batch = single(U, Y, 1.5)
-    best = InteriorPoint().solve(U, Y, 1.5).objective
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        guess = certify(batch, 0, rng.normal(size=2), rng.normal(size=4), n_iter=0, tol=1e-8)
-        assert guess.dual_objective <= best * (1 + 1e-12)
-        assert guess.objective >= best * (1 - 1e-12)
-        assert (guess.dual >= 0).all()
-        assert (guess.dual <= 1.5).all()
-        assert Y @ guess.dual == pytest.approx(0.0, abs=1e-14)
-
-
 def test_projection_removes_the_deflated_part():
     N = np.array([[0.6], [0.8]])
-    batch = replace(single(U, Y, 1.0), deflated=N[None])
-    projected = project(batch, 0, np.array([3.0, -1.0]))
+    projected = without(N, np.array([3.0, -1.0]))
     assert N[:, 0] @ projected == pytest.approx(0.0, abs=1e-15)
     assert np.allclose(projected, np.array([3.0, -1.0]) - N[:, 0])
 
 
-def test_take_is_a_batch_of_the_chosen_rows():
+def test_a_problem_on_some_rows_is_centred_anew():
     batch = SVMBatch(
         SharedRows(U), np.stack([Y, -Y]), np.ones((2, 4)), np.ones((2, 2)), np.zeros((2, 2, 0))
     )
     rows = np.array([0, 2, 3])
-    part = batch.take([1], rows)
-    assert len(part) == 1
-    assert np.allclose(part.rows.features, U[rows] - U[rows].mean(axis=0))
+    part = batch.problem(1).on(rows)
+    assert np.allclose(part.features, U[rows] - U[rows].mean(axis=0))
+    assert np.allclose(part.centre, U[rows].mean(axis=0))
     assert (part.signs == -Y[rows]).all()
 
 
-@pytest.mark.parametrize("compiled", ["auto", False])
-def test_memory_is_linear_in_the_rows(compiled):
+def test_the_smaller_side_of_each_problem():
+    costs = np.array([[1.0, 2.0, 3.0, 4.0], [4.0, 1.0, 0.0, 2.0]])
+    batch = SVMBatch(SharedRows(U), np.stack([Y, Y]), costs, np.ones((2, 2)), np.zeros((2, 2, 0)))
+    assert batch.smaller_sides.tolist() == [3.0, 2.0]
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("solver", [InteriorPoint, Automatic])
+def test_memory_is_linear_in_the_rows(solver, compiled):
     """A table of pairs of rows would need 3.2 GB, and a second one of the rows 1.6 MB."""
     n, r = 20_000, 10
     rng = np.random.default_rng(0)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     rows = rng.standard_normal((n, r)) + 0.3 * y[:, None]
+    solve = solver(compiled=compiled).solve
     tracemalloc.start()
     try:
-        solution = InteriorPoint(compiled=compiled).solve(rows, y, 1.0)
+        solution = solve(rows, y, 1.0)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

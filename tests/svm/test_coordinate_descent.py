@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 from numpy.testing import assert_allclose, assert_array_equal
-from svm.random_problems import Problem, random_batch, random_problem
-from svm.test_policy import check_honest, check_within_certificates, problem_of
+from sklearn.base import clone
+from svm.judging import TOL, check_honest, check_within_certificates, chosen, seen
+from svm.random_problems import random_batch, random_problem
 
 from marginfold import LSVA, LowRankKernel
 from marginfold.errors import CancelledError
@@ -18,13 +19,20 @@ from marginfold.linalg.tall import SharedRows
 from marginfold.runtime.progress import watch
 from marginfold.svm import Automatic, InteriorPoint, SVMBatch
 from marginfold.svm import coordinate_descent as descent
-from marginfold.svm import policy as automatic
 from marginfold.svm.problem import single
 
 pytest.importorskip("numba")
-compiled = import_module("marginfold.svm.compiled_descent")
+sweeps = import_module("marginfold.svm.sweeps")
 
-TOL = 1e-8
+COMPILED = Automatic(tol=TOL, compiled=True)
+PLAIN = InteriorPoint(tol=TOL, compiled=False)
+
+
+def descend(batch, b=0, *, start=None):
+    """Return the solution of one problem, its intercept that of the rows as given."""
+    with np.errstate(all="ignore"):
+        found = descent.descend(sweeps, batch.problem(b), tol=TOL, start=start)
+    return None if found is None else batch.problem(b).uncentred(found)
 
 
 def batch_of(n, r, *, n_deflated=0, n_problems=1, cost=1.0, seed=0, apart=0.5):
@@ -39,7 +47,7 @@ def batch_of(n, r, *, n_deflated=0, n_problems=1, cost=1.0, seed=0, apart=0.5):
         N[:] = scipy.linalg.qr(rng.standard_normal((r, n_deflated)), mode="economic")[0]
     c = cost * rng.uniform(0.5, 2.0, n)
     signs, costs = (np.tile(part, (n_problems, 1)) for part in (y, c))
-    return SVMBatch(SharedRows(U), signs, costs, scale, deflated, compiled=True)
+    return SVMBatch(SharedRows(U), signs, costs, scale, deflated)
 
 
 def explicit(batch, b=0):
@@ -59,13 +67,13 @@ def check_state(point, batch):
 @pytest.mark.parametrize("clear", [np.inf, 0.3])
 def test_sweeps_are_those_of_the_explicit_dual_problem(n_deflated, clear):
     batch = batch_of(60, 8, n_deflated=n_deflated)
-    point = descent._Descent(compiled, batch, 0)
+    point = descent._Descent(sweeps, batch.problem(0))
     X, y, c = explicit(batch), batch.signs[0], batch.costs[0]
     size = descent.BIAS_SHARE * point.sizes.mean()
     Q = np.outer(y, y) * (X @ X.T + size)  # the bias is one more feature
     a = np.zeros(60)
     for _ in range(5):
-        point.clear = clear
+        point.shrink_above = clear
         before = point.order[: point.active].copy()
         point.sweep(1)
         assert_array_equal(np.sort(point.order), np.arange(60))
@@ -86,7 +94,7 @@ def test_the_order_of_rows_is_random_and_repeats_itself():
     for _ in range(2):
         seed, order, seen = np.zeros(1, dtype=np.uint64), np.arange(7), []
         for _ in range(7000):
-            compiled._shuffle(order, 7, seed)
+            sweeps._shuffle(order, 7, seed)
             seen.append(order.copy())
         orders.append(np.array(seen))
     assert_array_equal(*orders)
@@ -100,7 +108,7 @@ def test_the_order_of_rows_is_random_and_repeats_itself():
 @pytest.mark.parametrize("n_sweeps", [1, 2, 5])
 def test_a_newton_step_that_meets_bounds_gains_all_the_same(n_sweeps, n_deflated):
     batch = batch_of(120, 150, n_deflated=n_deflated, cost=3.0)
-    point = descent._Descent(compiled, batch, 0)
+    point = descent._Descent(sweeps, batch.problem(0))
     point.sweep(n_sweeps)
     X, y, free = explicit(batch), batch.signs[0], point.is_free
     multiplier = point.bias[0] - point.bias_size * (y @ point.a)
@@ -122,8 +130,8 @@ def test_a_newton_step_that_meets_bounds_gains_all_the_same(n_sweeps, n_deflated
 
 def test_newton_steps_leave_rows_at_their_bounds_and_the_others_on_the_margin():
     batch = batch_of(120, 150, n_deflated=2, cost=3.0)
-    point = descent._Descent(compiled, batch, 0)
-    assert point.settle()
+    point = descent._Descent(sweeps, batch.problem(0))
+    assert point.sweep_until_stable()
     for _ in range(5):  # until the sides are in balance too
         point.sweep(20)
         point.move_bias()
@@ -138,8 +146,8 @@ def test_newton_steps_leave_rows_at_their_bounds_and_the_others_on_the_margin():
 
 def test_a_newton_step_within_the_bounds_is_exact():
     batch = batch_of(200, 30, cost=10.0)
-    solution = InteriorPoint(tol=1e-12).solve_batch(batch)[0]
-    point = descent._Descent(compiled, batch, 0)
+    solution = InteriorPoint(tol=1e-12, compiled=False).solve_batch(batch)[0]
+    point = descent._Descent(sweeps, batch.problem(0))
     start = solution.dual.copy()
     free = (start > 1e-6) & (start < batch.costs[0] - 1e-6)
     start[free] = (0.98 * start + 0.01 * batch.costs[0])[free]
@@ -164,38 +172,27 @@ SHAPES = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_shape_is_solved_as_by_the_interior_point_method(name):
     batch = SHAPES[name]
-    expected = InteriorPoint(tol=TOL).solve_batch(batch)[0]
-    found = descent.descend(batch, 0, tol=TOL)
+    expected = PLAIN.solve_batch(batch)[0]
+    found = descend(batch)
     if name == "large costs":
         assert found is None or found.converged
     if found is not None:
         assert found.converged
         check_within_certificates(found, expected)
         assert np.abs(batch.deflated[0].T @ found.coef).max(initial=0.0) <= 1e-12
-    solution = Automatic(tol=TOL).solve_batch(batch)[0]
+    solution = COMPILED.solve_batch(batch)[0]
     check_within_certificates(solution, expected)
     assert found is not None or name == "large costs"
-
-
-def test_an_interior_point_is_not_needed_where_the_descent_settles(monkeypatch):
-    def refuse(*_):
-        raise AssertionError("the interior point method was asked")
-
-    monkeypatch.setattr(InteriorPoint, "solve_batch", refuse)
-    for name in ("tall", "tall, deflated", "square", "wide", "apart", "small costs"):
-        assert Automatic(tol=TOL).solve_batch(SHAPES[name])[0].converged
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_problems_end_certified_or_given_up(seed):
     problem = random_problem(seed + 900, decades=3.0)
-    batch = single(problem.U, problem.y, problem.c).marked(True)
-    with np.errstate(all="ignore"):
-        found = descent.descend(batch, 0, tol=TOL)
+    found = descend(single(problem.U, problem.y, problem.c))
     if found is not None:
         check_honest(problem, found)
         if found.converged:
-            expected = InteriorPoint(tol=TOL).solve(problem.U, problem.y, problem.c)
+            expected = PLAIN.solve(problem.U, problem.y, problem.c)
             check_within_certificates(found, expected)
 
 
@@ -210,7 +207,7 @@ def balanced(batch, dual):
 def test_a_start_anywhere_ends_at_the_same_solution(seed):
     batch = batch_of(500, 110, n_deflated=2, seed=seed)
     rng = np.random.default_rng(seed)
-    cold = descent.descend(batch, 0, tol=TOL)
+    cold = descend(batch)
     scattered = rng.choice(500, (2, 60), replace=False)
     starts = {
         "solution": cold.dual,
@@ -221,65 +218,56 @@ def test_a_start_anywhere_ends_at_the_same_solution(seed):
     }
     for start in starts.values():
         given = start.copy()
-        warm = descent.descend(batch, 0, tol=TOL, start=start)
+        warm = descend(batch, start=start)
         assert_array_equal(start, given)
         assert warm.converged
         assert_allclose(warm.coef, cold.coef, atol=1e-9)
-    assert descent.descend(batch, 0, tol=TOL, start=cold.dual).n_iter < cold.n_iter
+    assert descend(batch, start=cold.dual).n_iter < cold.n_iter
 
 
-def test_problems_alike_begin_where_the_last_one_ended(monkeypatch):
+def test_problems_alike_begin_where_the_last_one_ended():
+    """Those with the same labels and costs, among others: fewer sweeps, the same solutions."""
     batch = batch_of(500, 110, n_problems=4)
-    other = replace(batch, signs=batch.signs * np.array([1, 1, -1, -1])[:, None])
-    starts = []
-    original = descent.descend
-
-    def watched(batch, b, *, tol, start=None):
-        starts.append(start is not None)
-        return original(batch, b, tol=tol, start=start)
-
-    monkeypatch.setattr(automatic, "descend", watched)
-    found = Automatic(tol=TOL).solve_batch(other)
-    assert starts == [False, True, False, True]
-    assert len(found) == 4
-    for solution, expected in zip(found, InteriorPoint(tol=TOL).solve_batch(other), strict=True):
+    other = replace(
+        batch,
+        signs=batch.signs * np.array([1, -1, 1, -1])[:, None],
+        scale=batch.scale[:1] * (1.0 + 0.01 * np.arange(4)[:, None]),
+    )
+    found = COMPILED.solve_batch(other)
+    for b, (solution, expected) in enumerate(zip(found, PLAIN.solve_batch(other), strict=True)):
         assert solution.converged
         check_within_certificates(solution, expected)
+        alone = COMPILED.solve_batch(chosen(other, [b]))[0]
+        assert solution.n_iter < alone.n_iter if b >= 2 else solution.n_iter == alone.n_iter
 
 
 def test_sides_of_unequal_cost_all_within_the_margin():
     """Nothing is free at first: the bias alone must bring the sides into balance."""
-    problem = problem_of(90, 120, cost=1e-4)
-    unequal = replace(problem, c=np.where(problem.y > 0, 3e-4, 1e-4))
-    batch = single(unequal.U, unequal.y, unequal.c).marked(True)
-    found = descent.descend(batch, 0, tol=TOL)
+    batch = batch_of(90, 120)
+    unequal = replace(batch, costs=np.where(batch.signs > 0, 3e-4, 1e-4))
+    found = descend(unequal)
     assert found is not None
     assert found.converged
-    check_honest(unequal, found)
+    check_honest(seen(unequal), found)
 
 
 @pytest.mark.parametrize("U", [np.zeros((40, 120)), np.full((40, 120), 1e200)])
 def test_rows_without_length_or_beyond_numbers_are_left_to_others(U):
     y = np.where(np.arange(40) % 2, 1.0, -1.0)
     U = U * np.where(np.arange(40) % 4 < 2, 1.0, -1.0)[:, None]
-    with np.errstate(all="ignore"):
-        assert descent.descend(single(U, y, 1.0).marked(True), 0, tol=TOL) is None
+    with np.errstate(over="ignore"):
+        batch = single(U, y, 1.0)
+    assert descend(batch) is None
 
 
-def test_what_takes_too_many_sweeps_is_given_up(monkeypatch):
+def test_what_takes_too_many_sweeps_is_given_up():
     """Within the limit of visits, which is one of rows and not of sweeps."""
     batch = batch_of(2000, 105, cost=1e6, apart=0.1)
-    seen = []
-    original = descent._Descent.sweep
-
-    def watched(self, count):
-        original(self, count)
-        seen.append(self.n_visits)
-
-    monkeypatch.setattr(descent._Descent, "sweep", watched)
-    assert descent.descend(batch, 0, tol=TOL) is None
-    assert seen[-1] <= descent.SWEEPS_PER_DIMENSION * 105 * 2105 + 2000
-    assert Automatic(tol=TOL).solve_batch(batch)[0].converged
+    point = descent._Descent(sweeps, batch.problem(0))
+    assert not point.sweep_until_stable()
+    assert point.n_visits <= descent.SWEEPS_PER_DIMENSION * 105 * 2105 + 2000
+    assert descend(batch) is None
+    assert COMPILED.solve_batch(batch)[0].converged
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -293,38 +281,26 @@ def test_a_row_twice_is_a_row_of_twice_the_cost(seed):
         batch.costs[:, twice],
         batch.scale,
         batch.deflated,
-        compiled=True,
     )
     costs = batch.costs.copy()
     costs[:, :40] *= 2.0
-    first = descent.descend(replace(batch, costs=costs), 0, tol=TOL)
-    second = descent.descend(doubled, 0, tol=TOL)
+    first = descend(replace(batch, costs=costs))
+    second = descend(doubled)
     assert first.converged
     assert second is None or second.converged
-    solution = second or Automatic(tol=TOL).solve_batch(doubled)[0]
+    solution = second or COMPILED.solve_batch(doubled)[0]
     assert_allclose(solution.coef, first.coef, atol=1e-7)
     assert solution.objective == pytest.approx(first.objective, rel=1e-10)
 
 
-def test_deflated_and_idle_rows_in_one_batch_are_those_of_single_problems():
+def test_the_problems_of_a_batch_are_those_of_single_problems():
     batch = random_batch(n_problems=4, n_deflated=2, seed=3)
-    batch = batch.marked(True)
     for b in range(4):
-        with np.errstate(all="ignore"):
-            found = descent.descend(batch, b, tol=TOL)
-            alone = descent.descend(batch.take([b]), 0, tol=TOL)
+        found, alone = descend(batch, b), descend(chosen(batch, [b]))
         assert (found is None) == (alone is None)
         if found is not None:
             assert_array_equal(found.coef, alone.coef)
-            X = explicit(batch, b)
-            shift = replace(
-                found, intercept=found.intercept + batch.rows.centre @ _raw(batch, found, b)
-            )
-            check_honest(Problem("", X, batch.signs[b], batch.costs[b]), shift)
-
-
-def _raw(batch, solution, b):
-    return batch.scale[b] * solution.coef
+            check_honest(seen(batch, b), found)
 
 
 def test_long_work_reports_its_sweeps_and_can_be_cancelled(monkeypatch):
@@ -337,21 +313,11 @@ def test_long_work_reports_its_sweeps_and_can_be_cancelled(monkeypatch):
             progress.cancel()
 
     with pytest.raises(CancelledError), watch(cancel):
-        descent.descend(SHAPES["tall"], 0, tol=TOL)
+        descend(SHAPES["tall"])
     assert stages == [("sweeps", 0), ("sweeps", 1), ("sweeps", 2)]
 
 
-def test_libsvm_is_the_last_resort(monkeypatch):
-    problem = problem_of(150, 120, apart=0.5)
-    poor = InteriorPoint(max_iter=1)
-    assert not poor.solve(problem.U, problem.y, problem.c).converged
-    monkeypatch.setattr(automatic, "_interior_point", lambda *_: poor)
-    monkeypatch.setattr(automatic, "descend", lambda *_, **__: None)
-    solution = Automatic(tol=TOL).solve(problem.U, problem.y, problem.c)
-    check_honest(problem, solution)
-    assert solution.converged
-
-
+@pytest.mark.filterwarnings("ignore::marginfold.errors.ExhaustedWarning")
 @pytest.mark.parametrize("cost", [0.1, 10.0])
 def test_company_does_not_change_a_bit(cost):
     """Later components magnify every difference: only equal bits give equal searches."""
@@ -359,7 +325,7 @@ def test_company_does_not_change_a_bit(cost):
     X = rng.standard_normal((300, 6))
     y = np.where(X[:, 0] + rng.standard_normal(300) > 0, "a", "b")
     weights, kernel = np.logspace(-2, 2, 5), LowRankKernel("rbf", rank=110)
-    model = LSVA(n_components=3, C=cost, kernel=kernel)
+    model = LSVA(n_components=3, C=cost, kernel=kernel, solver=COMPILED)
     for weight, fitted in zip(weights, model.fit_path(X, y, weights), strict=True):
-        alone = LSVA(n_components=3, C=cost, kernel=kernel, graph_weight=weight).fit(X, y)
+        alone = clone(model).set_params(graph_weight=weight).fit(X, y)
         assert_array_equal(fitted.directions_, alone.directions_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,8 +13,6 @@ from sklearn.svm import SVC
 from svm.random_problems import Problem, judge, random_problem
 
 from marginfold.svm import Automatic, InteriorPoint, LibSVM
-from marginfold.svm.certificate import certify_all, intercept_intervals
-from marginfold.svm.problem import single
 
 LIBSVM_ACCURACY = 1e-6
 """libsvm keeps kernel values in single precision: no tolerance takes its gap much lower."""
@@ -171,26 +168,6 @@ def test_bias_is_the_midpoint_of_its_interval(rows, signs, costs, weight, bias):
         assert solution.intercept == pytest.approx(bias, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_interval_of_the_bias_against_all_break_points(seed):
-    """In exact arithmetic; whole numbers make ties and flat pieces frequent."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 9))
-    y = np.where(rng.random(n) < 0.5, 1, -1)
-    y[:2] = 1, -1
-    f, c = rng.integers(-3, 4, n), rng.integers(1, 4, n)
-    points = sorted({Fraction(int(y[i] - f[i])) for i in range(n)})
-    losses = [
-        sum(int(c[i]) * max(Fraction(0), 1 - int(y[i]) * (int(f[i]) + b)) for i in range(n))
-        for b in points
-    ]
-    best = [float(b) for b, loss in zip(points, losses, strict=True) if loss == min(losses)]
-    rows = (np.stack([part, part]).astype(float) for part in (f, y, c))
-    low, high = intercept_intervals(*rows)
-    assert (low == best[0]).all()
-    assert (high == best[-1]).all()
-
-
 def test_rows_without_cost_do_not_move_the_bias():
     X, y = np.array([[-1.0], [1.0], [-1.0], [1.0], [300.0]]), np.array([-1.0, 1.0, -1.0, 1.0, 1.0])
     c = np.array([1e-3, 1e-3, 1e-3, 1e-3, 0.0])
@@ -198,18 +175,23 @@ def test_rows_without_cost_do_not_move_the_bias():
         assert solver.solve(X, y, c).intercept == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_balanced_multipliers_stay_in_the_box(seed):
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("solver", [Automatic, InteriorPoint])
+def test_with_small_costs_the_weights_are_the_difference_of_the_means(solver, seed):
+    """All rows are inside the margin: every multiplier is at its bound."""
     rng = np.random.default_rng(seed)
-    y = np.where(np.arange(30) % 3, 1.0, -1.0)
-    dual = rng.random(30) * 10 ** rng.uniform(-6, 6, 30)
-    batch = single(1e-6 * rng.normal(size=(30, 1)), y, dual)
-    balanced = certify_all(batch, np.zeros((1, 1)), dual[None], n_iter=0, tol=1e-8)[0].dual
-    assert (balanced >= 0).all()
-    assert (balanced <= dual).all()
-    assert abs(y @ balanced) <= 1e-14 * balanced.sum()
-    one_side = np.where(y > 0, dual, 0.0)[None]
-    assert not certify_all(batch, np.zeros((1, 1)), one_side, n_iter=0, tol=1e-8)[0].dual.any()
+    y = np.where(np.arange(60) % 3, 1.0, -1.0)
+    U = rng.normal(size=(60, 4)) + 5.0
+    U[:, 0] += y
+    c = np.where(y > 0, 0.05 / (y > 0).sum(), 0.05 / (y < 0).sum())
+    found = solver().solve(U, y, c)
+    difference = U[y > 0].mean(axis=0) - U[y < 0].mean(axis=0)
+    assert_allclose(found.coef, 0.05 * difference, atol=1e-14)
+    assert_allclose(found.dual, c)
+    breaks = y - U @ found.coef  # where rows come to their margin
+    assert found.intercept == pytest.approx(
+        0.5 * (breaks[y < 0].max() + breaks[y > 0].min()), abs=1e-12
+    )
 
 
 # ---------------------------------------------------------------- libsvm behind the same interface

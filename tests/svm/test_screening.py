@@ -22,15 +22,11 @@ from svm.block_problems import (
     weighted,
     with_idle_rows,
 )
+from svm.judging import HONEST, TOL, check_within_certificates
 
 from marginfold.linalg.blocks import LocalBlocks
-from marginfold.svm import InteriorPoint
-from marginfold.svm import screening as sifting
+from marginfold.svm import InteriorPoint, screening
 from marginfold.svm.screening import dual_of, sift
-
-TOL = 1e-8
-HONEST = 1e-9
-"""Largest amount by which a true gap may exceed the one that is reported."""
 
 FEASIBLE = 1e-12
 """Largest ``|y'a| / sum(a)`` of multipliers that were put together from a reduced problem."""
@@ -38,15 +34,15 @@ FEASIBLE = 1e-12
 CLOSE = 1e-7
 """Largest difference of weights and bias, in units of the largest weight or 1."""
 
-SOLVE_ZONE = InteriorPoint(tol=TOL)._solve_zone
+SOLVE_ZONE = InteriorPoint(tol=TOL).solve_zone
 
 
 @pytest.fixture
 def small_samples(monkeypatch):
     """Let samples be drawn and sifted on a few hundred rows as on millions."""
-    monkeypatch.setattr(sifting, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(sifting, "SMALL_CLASS", 20)
-    monkeypatch.setattr(sifting, "LOCAL_BLOCK", 64)
+    monkeypatch.setattr(screening, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(screening, "SMALL_CLASS", 20)
+    monkeypatch.setattr(screening, "LOCAL_BLOCK", 64)
 
 
 def run(case: Case, n_rows: int = 97, **options):
@@ -78,12 +74,6 @@ def check_same(case: Case, solution) -> None:
     assert solution.objective == pytest.approx(expected.objective, rel=1e-9)
     assert_allclose(solution.coef, expected.coef, atol=CLOSE * size)
     assert solution.intercept == pytest.approx(expected.intercept, abs=CLOSE * size)
-
-
-def check_within_certificates(first, second) -> None:
-    """Both weights are near the optimum: ``1/2 |s - s*|^2 <= P(s) - P* <= gap P``."""
-    radius = sum(np.sqrt(2.0 * (s.gap + 1e-12) * s.objective) for s in (first, second))
-    assert np.linalg.norm(first.coef - second.coef) <= radius
 
 
 PLAIN = make_case(1500, 5, seed=1)
@@ -181,8 +171,8 @@ def test_several_problems_on_the_same_rows_are_those_one_by_one(small_samples):
     case = with_idle_rows(weighted(PLAIN, 1.0))
     variants = [
         case,
-        replace(case, problem=replace(case.problem, costs=np.array([3.0, 0.1, 0.0]))),
-        replace(case, problem=replace(case.problem, signs=-case.problem.signs)),
+        replace(case, problem=case.problem._replace(costs=np.array([3.0, 0.1, 0.0]))),
+        replace(case, problem=case.problem._replace(signs=-case.problem.signs)),
         in_a_metric(case),
         deflated(case, 3),
     ]
@@ -197,9 +187,9 @@ def test_one_class_against_the_rest_and_a_class_left_out(small_samples):
     rng = np.random.default_rng(30)
     codes = rng.integers(0, 3, 1800)
     Z = rng.standard_normal((1800, 4)) + np.eye(4)[codes]
-    plain = replace(PLAIN.problem, scale=np.ones(4), deflated=np.zeros((4, 0)), centre=np.zeros(4))
+    plain = PLAIN.problem._replace(scale=np.ones(4), deflated=np.zeros((4, 0)), centre=np.zeros(4))
     for signs, costs in (([1, -1, -1, 0], [2, 1, 1, 0]), ([1, 1, -1, 0], [0, 1, 1, 0])):
-        problem = replace(plain, signs=np.array(signs, float), costs=np.array(costs, float))
+        problem = plain._replace(signs=np.array(signs, float), costs=np.array(costs, float))
         case = Case(Z, codes, np.ones(1800), problem)
         solution, dual = run(case)
         check_honest(case, solution, dual)
@@ -261,13 +251,13 @@ def test_a_row_at_the_edge_of_the_zone_is_on_one_side_of_it_only():
 
 def test_a_class_that_the_sample_misses(small_samples, monkeypatch):
     """Every 233rd row: a Fibonacci number, so that the numbers' places crowd in one corner."""
-    monkeypatch.setattr(sifting, "SMALL_CLASS", 1)
+    monkeypatch.setattr(screening, "SMALL_CLASS", 1)
     codes = np.zeros(233 * 60, dtype=np.intp)
     codes[7::233] = 1
     Z = np.random.default_rng(41).standard_normal((len(codes), 5)) + 2.5 * codes[:, None]
-    problem = replace(PLAIN.problem, costs=np.array([1.0, 50.0, 0.0]))
+    problem = PLAIN.problem._replace(costs=np.array([1.0, 50.0, 0.0]))
     case = Case(Z, codes, np.ones(len(codes)), problem)
-    parts = case.blocks(1000).map(sifting.sample, np.array([0.1, 0.1, 0.0]))
+    parts = case.blocks(1000).map(screening.sample, np.array([0.1, 0.1, 0.0]))
     assert not any(sampled.any() for _, sampled, _ in parts)
     solution, dual = run(case, n_rows=1000)
     check_honest(case, solution, dual)

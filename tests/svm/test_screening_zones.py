@@ -6,20 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from marginfold.svm.sifting_passes import Question, Zone, screen
 from numpy.testing import assert_allclose, assert_array_equal
 from svm.block_problems import Case, make_case, weighted, with_idle_rows
 
 from marginfold.linalg.tall import SharedRows
-from marginfold.svm import InteriorPoint, SVMBatch
-from marginfold.svm import screening as sifting
+from marginfold.svm import InteriorPoint, SVMBatch, screening
+from marginfold.svm.screening import Zone, ZoneQuery, select_zone
 
 
 def zone_of(case: Case, plane, delta, extra):
     """Return the zone of a plane, joined over several blocks."""
     p = case.problem
-    question = Question(plane, delta, p.signs, p.costs, extra)
-    return Zone.joined([screen(block, [question])[0] for block in case.blocks(100).blocks])
+    query = ZoneQuery(plane, delta, p.signs, p.costs, extra)
+    return Zone.joined([select_zone(block, [query])[0] for block in case.blocks(100).blocks])
 
 
 @given(
@@ -75,9 +74,9 @@ def test_a_sample_keeps_the_weight_of_every_class():
     counts = np.array([np.count_nonzero(case.taken & (case.codes == k)) for k in (0, 1)])
     rates = np.append(np.maximum(0.1, np.minimum(1.0, 50 / counts)), 0.0)
     blocks = case.blocks(999)
-    assert_array_equal(np.sum(blocks.map(sifting.count, 2), axis=0), counts)
+    assert_array_equal(np.sum(blocks.map(screening.count, 2), axis=0), counts)
     _, codes, weights = (
-        np.concatenate(column) for column in zip(*blocks.map(sifting.sample, rates), strict=True)
+        np.concatenate(column) for column in zip(*blocks.map(screening.sample, rates), strict=True)
     )
     for k in (0, 1):
         assert weights[codes == k].sum() == pytest.approx(counts[k], rel=0.05)

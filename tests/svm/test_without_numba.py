@@ -1,8 +1,9 @@
-"""Where numba is missing or refuses, "auto" does without it, and a plain wish is answered."""
+"""Where numba is missing or refuses, solvers do without it, and a plain wish is answered."""
 
 from __future__ import annotations
 
-import importlib
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -10,80 +11,64 @@ import pytest
 from numpy.testing import assert_allclose
 from svm.random_problems import random_batch
 
-import marginfold.svm
 from marginfold import LSVA
 from marginfold.errors import InvalidParameterError, SolverError
-from marginfold.runtime import jit as compiling
-from marginfold.svm import Automatic, InteriorPoint, iterations
+from marginfold.runtime import jit
+from marginfold.svm import Automatic, InteriorPoint
 
 SOLVERS = pytest.mark.parametrize("solver", [InteriorPoint, Automatic])
-NAME = "marginfold.svm.kernels"
-
-
-class Refusal:
-    """Stands before all other finders of modules and refuses the compiled one."""
-
-    def __init__(self, error):
-        self._error = error
-
-    def find_spec(self, name, path=None, target=None):
-        if name == NAME:
-            raise self._error
-
-
-def forget():
-    """Ask anew whether there is a compiled iteration."""
-    compiling.compiled_module.cache_clear()
+NAMES = "marginfold.svm.kernels", "marginfold.svm.sweeps"
 
 
 @pytest.fixture
-def forgotten(monkeypatch):
-    """Forget the compiled iteration; everything is back afterwards."""
-    monkeypatch.delitem(sys.modules, NAME, raising=False)
-    monkeypatch.delattr(marginfold.svm, "compiled", raising=False)
-    forget()
+def eager(monkeypatch):
+    """Ask anew for what is compiled, at once; everything is back afterwards."""
+    monkeypatch.setenv(jit.VARIABLE, "always")
+    for name in NAMES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    jit._load.cache_clear()
     yield
     monkeypatch.undo()
-    forget()
+    jit._load.cache_clear()
 
 
 @pytest.fixture
-def missing(forgotten, monkeypatch):
+def missing(eager, monkeypatch):
     """An environment without numba."""
     monkeypatch.setitem(sys.modules, "numba", None)
 
 
 REFUSALS = {
-    "numba does not fit": ("numba", ImportError("Numba needs NumPy 2.3 or less")),
-    "nowhere to keep it": (NAME, RuntimeError("cannot cache function 'start': no locator")),
-    "the disk is full": (NAME, OSError(28, "No space left on device")),
+    "numba does not fit": (("numba",), ImportError("Numba needs NumPy 2.3 or less")),
+    "nowhere to keep it": (NAMES, RuntimeError("cannot cache function 'start': no locator")),
+    "the disk is full": (NAMES, OSError(28, "No space left on device")),
+    "what was kept is damaged": (NAMES, EOFError("Ran out of input")),
 }
 
 
 @pytest.fixture(params=REFUSALS)
-def refusing(request, forgotten, monkeypatch):
+def refusing(request, eager, monkeypatch):
     """An environment whose numba cannot keep what it compiles, or does not fit NumPy."""
     pytest.importorskip("numba")
     refused, error = REFUSALS[request.param]
-    original = compiling.import_module
+    original = jit.import_module
 
     def importing(name):
-        if name == refused:
+        if name in refused:
             raise error
         return original(name)
 
-    monkeypatch.setattr(compiling, "import_module", importing)
+    monkeypatch.setattr(jit, "import_module", importing)
 
 
 def check_answers(solver):
-    """Compare "auto" with NumPy: the same route gives the same bits."""
-    batch = random_batch(n_deflated=1)
-    assert not InteriorPoint(compiled="auto").is_compiled
-    found = [solver(compiled=compiled).solve_batch(batch) for compiled in ("auto", False)]
-    for auto, plain in zip(*found, strict=True):
-        assert auto.converged
-        assert (auto.coef == plain.coef).all()
-        assert auto.intercept == plain.intercept
+    """Compare "auto" with NumPy: the same way gives the same bits, in many dimensions too."""
+    for batch in (random_batch(n_deflated=1), random_batch(150, 120, n_problems=1)):
+        found = [solver(compiled=compiled).solve_batch(batch) for compiled in ("auto", False)]
+        for auto, plain in zip(*found, strict=True):
+            assert auto.converged
+            assert (auto.coef == plain.coef).all()
+            assert auto.intercept == plain.intercept
 
 
 @SOLVERS
@@ -117,30 +102,47 @@ def test_a_wrong_choice_is_refused(solver, wrong):
 
 
 @SOLVERS
-def test_numba_is_not_asked_for_where_nobody_wants_it(solver, forgotten, monkeypatch):
-    refusal = Refusal(AssertionError("it was imported"))
-    monkeypatch.setattr(sys, "meta_path", [refusal, *sys.meta_path])
+def test_numba_is_not_asked_for_where_nobody_wants_it(solver, eager, monkeypatch):
+    def refuse(name):
+        raise AssertionError(f"{name} was imported")
+
+    monkeypatch.setattr(jit, "import_module", refuse)
     assert solver(compiled=False).solve([[0.0], [1.0]], [-1, 1], C=10.0).converged
 
 
-def test_the_answer_does_not_depend_on_numba(request):
-    """What a user sees: a fit with the default solver."""
+def test_the_answer_does_not_depend_on_numba():
+    """What a user sees: fits in few and in many dimensions."""
+    pytest.importorskip("numba")
     rng = np.random.default_rng(3)
     y = np.arange(120) % 3
-    X = rng.standard_normal((120, 5)) + 1.5 * rng.standard_normal((3, 5))[y]
-    before = LSVA(n_components=3).fit(X, y)
-    request.getfixturevalue("missing")
-    without = LSVA(n_components=3).fit(X, y)
-    assert_allclose(without.components_, before.components_, atol=1e-6)
-    assert_allclose(without.transform(X), before.transform(X), atol=1e-5)
+    for r in (5, 110):
+        X = rng.standard_normal((120, r)) + 1.5 * rng.standard_normal((3, r))[y]
+        compiled, plain = (
+            LSVA(n_components=3, solver=Automatic(compiled=wish)).fit(X, y)
+            for wish in (True, False)
+        )
+        assert_allclose(plain.components_, compiled.components_, atol=1e-6)
+        assert_allclose(plain.transform(X), compiled.transform(X), atol=1e-5)
+
+
+FIRST_FIT = """
+import sys
+import numpy as np
+from marginfold import LSVA
+rng = np.random.default_rng(0)
+y = np.arange(1000) % 3
+X = rng.standard_normal((1000, 30)) + rng.standard_normal((3, 30))[y]
+LSVA(2).fit(X, y)
+sys.exit("numba" in sys.modules)
+"""
+
+
+def test_the_first_short_fit_of_a_process_does_not_wait_for_numba():
+    own = {key: value for key, value in os.environ.items() if key != jit.VARIABLE}
+    assert subprocess.run([sys.executable, "-c", FIRST_FIT], env=own, check=False).returncode == 0
 
 
 def test_the_fixtures_leave_no_trace():
     """Stands last: what was hidden above is back."""
-    try:
-        importlib.import_module("numba")
-    except ImportError:
-        assert iterations.compiled_iteration() is None
-    else:
-        assert iterations.compiled_iteration() is importlib.import_module(NAME)
-        assert InteriorPoint().is_compiled
+    pytest.importorskip("numba")
+    assert jit.compiled_module(NAMES[0], True) is sys.modules[NAMES[0]]

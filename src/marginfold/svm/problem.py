@@ -11,7 +11,6 @@ the point: the certificate evaluates both on the original problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -344,9 +343,9 @@ class SVMBatch:
     def problem(self, b: int) -> SVMProblem:
         """Return problem b of rows in an array; compiled functions need arrays of one kind."""
         assert isinstance(self.rows, SharedRows)
-        parts = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
-        arrays = [np.require(part, np.float64, ("C", "W")) for part in parts]
-        return SVMProblem(self.rows.table, self.rows.centre, *arrays)
+        own = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
+        parts = self.rows.table, self.rows.centre, *own
+        return SVMProblem(*[np.require(part, np.float64, ("C", "W")) for part in parts])
 
     def coded(self, b: int) -> CodedProblem:
         """Return problem b of rows in blocks."""
@@ -407,16 +406,3 @@ def check_batch(batch: SVMBatch) -> None:
                 "Each problem needs rows of both labels with a positive cost; "
                 f"one has no row labelled {side:+.0f}."
             )
-
-
-def solve_with_costs(
-    problem: SVMProblem, solve: Callable[[SVMProblem], SVMSolution]
-) -> SVMSolution:
-    """Solve a problem on its rows with a positive cost; the others take no part."""
-    if problem.costs.all():
-        return problem.uncentred(solve(problem))
-    rows = np.flatnonzero(problem.costs)
-    part = problem.on(rows)
-    found, dual = part.uncentred(solve(part)), np.zeros(len(problem.costs))
-    dual[rows] = found.dual
-    return replace(found, dual=dual)
