@@ -19,7 +19,7 @@ from sklearn.preprocessing import scale
 
 from marginfold import KDA, LDA, LPP, LSVA, MMDA, NPE, SVMPCA, WSVDA, ExactKernel, GraphEmbedding
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.estimators.reconstruction import AffineSubspace, LeastSquares, least_norm
+from marginfold.estimators.projection import AffineSubspace, LeastSquares, least_norm
 
 WINE, Y = load_wine(return_X_y=True)
 X = scale(WINE)[::2]

@@ -22,7 +22,7 @@ from marginfold.feature_maps import (
     resolve_feature_map,
 )
 from marginfold.feature_maps.kernel_values import KERNELS
-from marginfold.validation.weights import check_weights
+from marginfold.validation.rows import check_weights
 
 X = np.random.default_rng(2).standard_normal((20, 3))
 

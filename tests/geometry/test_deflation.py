@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 from numpy.testing import assert_allclose
 
-from marginfold.geometry.deflation import Deflation, leading_directions, orthonormal_part
+from marginfold.geometry.directions import Deflation, leading_directions, orthonormal_part
 
 R = 8
 

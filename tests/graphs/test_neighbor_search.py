@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from marginfold.errors import CancelledError, GraphError, InvalidParameterError, MarginfoldWarning
 from marginfold.graphs import NeighborGraph, PermutedGraph, ReconstructionGraph, TotalGraph
-from marginfold.graphs.exact_search import nearest
-from marginfold.graphs.neighbor_search import find_neighbors
+from marginfold.graphs.neighbor_search import find_neighbors, nearest
 from marginfold.runtime.progress import watch
 
 rng = np.random.default_rng(17)
@@ -235,7 +234,7 @@ def test_steps_are_reported_and_can_be_cancelled(search, monkeypatch):
         pytest.importorskip("faiss", reason='needs pip install "marginfold[faiss]"')
     expected = NeighborGraph(search=search).build(X)
     if search == "exact":
-        monkeypatch.setattr("marginfold.graphs.exact_search.PAIRS_PER_STEP", 50 * 180)
+        monkeypatch.setattr("marginfold.graphs.neighbor_search.PAIRS_PER_STEP", 50 * 180)
     monkeypatch.setattr("marginfold.graphs.neighbor_search.ROWS_PER_STEP", 50)
     events = []
     with watch(events.append):
@@ -251,8 +250,8 @@ def test_steps_are_reported_and_can_be_cancelled(search, monkeypatch):
 
 @pytest.mark.parametrize(("small", "threads"), [(len(X) ** 2, 1), (len(X) ** 2 - 1, 2)])
 def test_a_small_search_uses_one_thread_and_restores_the_others(small, threads, monkeypatch):
-    monkeypatch.setattr("marginfold.graphs.exact_search.SMALL_SEARCH", small)
-    monkeypatch.setattr("marginfold.graphs.exact_search.PAIRS_PER_STEP", 50 * len(X))
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.SMALL_SEARCH", small)
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.PAIRS_PER_STEP", 50 * len(X))
     inside = []
     with threadpool_limits(2), watch(lambda event: inside.extend(openmp_threads())):
         NeighborGraph(search="exact").build(X)

@@ -11,7 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from marginfold.errors import GraphError, GraphUnderflowWarning, InvalidParameterError
 from marginfold.graphs import NeighborGraph
-from marginfold.graphs.exact_search import nearest
+from marginfold.graphs.neighbor_search import nearest
 
 rng = np.random.default_rng(11)
 

@@ -38,7 +38,7 @@ def test_sparse_rows_give_the_same_graph():
 def test_chunks_join_without_a_seam(monkeypatch):
     X = rng.standard_normal((50, 4))
     whole = ReconstructionGraph(5).build(X).scatter(X)
-    monkeypatch.setattr("marginfold.graphs.exact_search.CHUNK_ENTRIES", 700)
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.CHUNK_ENTRIES", 700)
     assert_allclose(ReconstructionGraph(5).build(X).scatter(X), whole, rtol=1e-12)
     assert_allclose(ReconstructionGraph(5).build(sp.csr_array(X)).scatter(X), whole, rtol=1e-9)
 

@@ -21,7 +21,7 @@ from marginfold import LSVA, LapSVC, NeighborGraph, PrecomputedGraph
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.protocols.held_out import held_out_score
 from marginfold.protocols.hidden_labels import HideLabels, hide, with_marker
-from marginfold.validation.labels import is_unlabelled
+from marginfold.validation.rows import is_unlabelled
 
 X, full = make_moons(90, noise=0.1, random_state=0)
 y = np.where(np.arange(90) % 3 == 0, full, -1)

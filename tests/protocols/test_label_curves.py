@@ -16,7 +16,7 @@ from marginfold import LSVA, LapSVC, NeighborGraph
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.protocols.label_curves import label_share_curve
 from marginfold.protocols.statistics import paired_interval
-from marginfold.validation.labels import is_unlabelled
+from marginfold.validation.rows import is_unlabelled
 
 MODEL = LapSVC(kernel="rbf", C=10, graph=NeighborGraph(5), graph_weight=10)
 iris, species = load_iris(return_X_y=True)

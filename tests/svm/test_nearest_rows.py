@@ -54,7 +54,7 @@ def nearest(batch, compiled=False, tol=EXACT):
 
     def solve(part, tol):
         sizes.append(len(part.costs))
-        return solver.iterate(part, solver.kernels(batch), tol=tol)
+        return solver.iterate(part, solver.kernels(*part.features.shape), tol=tol)
 
     found = solve_nearest(problem, solve, tol=tol)
     return (None if found is None else problem.uncentred(found)), sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marginfold.validation.labels import unique_labels
+from marginfold.validation.rows import unique_labels
 
 rng = np.random.default_rng(0)
 WHOLE = ["int8", "uint8", "int32", "int64", "uint64"]

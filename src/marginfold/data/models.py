@@ -23,7 +23,7 @@ from marginfold.estimators.lsva import LSVA
 from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
-from marginfold.estimators.reconstruction import AffineSubspace, FixedPoint, Learned, LeastSquares
+from marginfold.estimators.projection import AffineSubspace, FixedPoint, Learned, LeastSquares
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA

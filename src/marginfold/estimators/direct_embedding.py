@@ -16,14 +16,13 @@ from marginfold.errors import (
     warn,
 )
 from marginfold.graphs import GraphRows, Laplacian, laplacian_of, resolve_graph, uses_labels
-from marginfold.graphs.exact_search import matching_rows
 from marginfold.graphs.laplacian import ABSENT, Link, NodeGraph
+from marginfold.graphs.neighbor_search import matching_rows
 from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.linalg import felt_nodes, smallest_pairs
 from marginfold.linalg.tall import Array, column_signs, dense
 from marginfold.planner.check import check_memory
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.parameters import Count, check_parameters, shown
+from marginfold.validation.parameters import Count, atomic_fit, check_parameters, shown
 from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.rows import read_new_rows, read_rows
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marginfold.estimators.embedded_rows import Coordinates
 from marginfold.estimators.graph_embedding import GraphEmbedding, Recipe
+from marginfold.estimators.inputs import Coordinates
 from marginfold.geometry.metric import rank_of
 from marginfold.geometry.moments import class_means, within_fourth, within_scatter
 from marginfold.validation.parameters import Choice, Constraint, Count, Either, Number

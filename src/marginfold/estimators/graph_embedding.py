@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
-from marginfold.estimators.embedded_rows import Coordinates, GraphForm
-from marginfold.estimators.inputs import coordinates
+from marginfold.estimators.inputs import Coordinates, GraphForm, coordinates
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.embedding import (
     NOTHING,
@@ -23,13 +22,13 @@ from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClass
 from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.planner.check import check_memory
-from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
     Count,
     Either,
     Number,
+    atomic_fit,
     check_parameters,
 )
 from marginfold.validation.rows import read_labelled, read_rows

@@ -35,19 +35,18 @@ from marginfold.feature_maps import ExactKernel
 from marginfold.feature_maps.kernel_values import resolve_gamma
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array, dense
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.labels import UNLABELLED
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
     Count,
     Either,
     Number,
+    atomic_fit,
     check_parameters,
     shown,
 )
 from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.weights import check_weights
+from marginfold.validation.rows import UNLABELLED, check_weights
 
 EXACT_ROWS = 2000
 """Rows up to which the default classifier takes the whole kernel, beyond them landmarks."""

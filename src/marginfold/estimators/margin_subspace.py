@@ -16,8 +16,12 @@ from marginfold.errors import (
 from marginfold.estimators.inputs import Prepared, uncertified_note
 from marginfold.estimators.paths import MarginEstimator, Note
 from marginfold.estimators.projection import Projection
-from marginfold.geometry.deflation import leading_directions
-from marginfold.geometry.directions import MIN_GAIN, Subspace, successive_directions
+from marginfold.geometry.directions import (
+    MIN_GAIN,
+    Subspace,
+    leading_directions,
+    successive_directions,
+)
 from marginfold.geometry.one_vs_rest import SCHEDULES, task_name
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver

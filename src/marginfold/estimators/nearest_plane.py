@@ -11,16 +11,21 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import ExhaustedWarning, warn
-from marginfold.estimators.embedded_rows import Coordinates
-from marginfold.estimators.inputs import coordinates
+from marginfold.estimators.inputs import Coordinates, coordinates
 from marginfold.estimators.multiclass import OneVsRestClassifier
 from marginfold.estimators.plane_problems import Heights, PlaneRows
 from marginfold.feature_maps import is_linear
 from marginfold.geometry.one_vs_rest import class_factors
 from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.planner.check import check_memory
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.parameters import Choice, Constraint, Flag, Number, check_parameters
+from marginfold.validation.parameters import (
+    Choice,
+    Constraint,
+    Flag,
+    Number,
+    atomic_fit,
+    check_parameters,
+)
 from marginfold.validation.rows import read_labelled, read_new_rows, row_by_row
 
 DEGENERATE = 1e-6

@@ -14,8 +14,7 @@ from marginfold.estimators.inputs import Prepared, prepare, resolve_solver
 from marginfold.geometry.metric import Penalty
 from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.svm import SVMSolver
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.parameters import Constraint, check_parameters, shown
+from marginfold.validation.parameters import Constraint, atomic_fit, check_parameters, shown
 
 E = TypeVar("E")
 

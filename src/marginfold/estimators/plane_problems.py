@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import scipy.linalg
 
-from marginfold.estimators.embedded_rows import Coordinates
+from marginfold.estimators.inputs import Coordinates
 from marginfold.geometry.moments import class_sums
 from marginfold.geometry.tikhonov import TikhonovBasis, tikhonov_basis
 from marginfold.linalg.blocks import Block, RowBlocks, total

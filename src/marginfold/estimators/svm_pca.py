@@ -8,21 +8,20 @@ from typing import Any, Self
 import numpy as np
 
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
-from marginfold.estimators.embedded_rows import Coordinates
-from marginfold.estimators.inputs import coordinates
+from marginfold.estimators.inputs import Coordinates, coordinates
 from marginfold.estimators.projection import Projection
 from marginfold.feature_maps import ExactKernel, resolve_feature_map
 from marginfold.geometry.moments import score_signs
 from marginfold.linalg import leading_pairs
 from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.planner.check import check_memory
-from marginfold.validation.fitted_state import atomic_fit
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
     Count,
     Either,
     Flag,
+    atomic_fit,
     check_parameters,
 )
 from marginfold.validation.row_types import refuse_lazy

@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.linalg.tall import Array
-from marginfold.validation.fitted_state import atomic_fit
+from marginfold.validation.parameters import atomic_fit
 from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.weights import check_weights
+from marginfold.validation.rows import check_weights
 
 FIT_INSTEAD = "give it as the kernel of an estimator, which fits it on the cluster if it can"
 """What to do with a dask collection that a map is to be fitted on."""

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginfold.feature_maps.feature_map import CheckedMap
 from marginfold.linalg.tall import Array, by_columns, column_signs, dense
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.parameters import Flag, check_parameters
+from marginfold.validation.parameters import Flag, atomic_fit, check_parameters
 
 SPAN_RESOLUTION = 1e-12
 """Relative size of a singular value that counts as zero in the span of the rows."""

@@ -31,8 +31,7 @@ from marginfold.feature_maps.kernel_values import (
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
 from marginfold.linalg.blocks import RowBlocks
 from marginfold.linalg.tall import Array, column_signs, gram, rotated
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.parameters import Constraint, Count, Number, check_parameters
+from marginfold.validation.parameters import Constraint, Count, Number, atomic_fit, check_parameters
 
 FIRST_COLUMNS = 64
 """Columns that there is space for at first when the rank is not given."""

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from marginfold.linalg.blocks import Block, RowBlocks, total
 from marginfold.linalg.tall import TIE, Array, gram, row_blocks
-from marginfold.validation.labels import UNLABELLED
+from marginfold.validation.rows import UNLABELLED
 
 
 def class_means(blocks: RowBlocks, n_classes: int) -> tuple[Array, Array]:

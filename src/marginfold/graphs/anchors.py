@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginfold.graphs.exact_search import chunks, nearest_points, watched
 from marginfold.graphs.laplacian import FloatArray, IntArray
+from marginfold.graphs.neighbor_search import chunks, nearest_points, watched
 from marginfold.graphs.neighbors import HeatLink
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks, total
 from marginfold.linalg.tall import dense, gram

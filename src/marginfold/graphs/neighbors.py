@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginfold.errors import GraphUnderflowWarning, warn
-from marginfold.graphs.exact_search import Nodes, distinct_rows, nearest_points
 from marginfold.graphs.laplacian import (
     ABSENT,
     EdgeLaplacian,
@@ -19,7 +18,13 @@ from marginfold.graphs.laplacian import (
     Link,
     row_weights,
 )
-from marginfold.graphs.neighbor_search import NeighborSearch, find_neighbors
+from marginfold.graphs.neighbor_search import (
+    NeighborSearch,
+    Nodes,
+    distinct_rows,
+    find_neighbors,
+    nearest_points,
+)
 from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
 from marginfold.validation.parameters import (
     Choice,

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.errors import GraphError, InvalidParameterError
-from marginfold.graphs.exact_search import distinct_rows
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, Link, NodeGraph
+from marginfold.graphs.neighbor_search import distinct_rows
 from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.graphs.rule import GraphRows, GraphRule, laplacian_of, uses_labels
 from marginfold.validation.parameters import Count, check_parameters, shown

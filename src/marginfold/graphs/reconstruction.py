@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from marginfold.graphs.exact_search import chunks, distinct_rows, entries_per_row, nearest_points
 from marginfold.graphs.laplacian import (
     ABSENT,
     FloatArray,
@@ -20,7 +19,14 @@ from marginfold.graphs.laplacian import (
     row_weights,
     value_range,
 )
-from marginfold.graphs.neighbor_search import NeighborSearch, find_neighbors
+from marginfold.graphs.neighbor_search import (
+    NeighborSearch,
+    chunks,
+    distinct_rows,
+    entries_per_row,
+    find_neighbors,
+    nearest_points,
+)
 from marginfold.graphs.rule import GraphRows, GraphRule
 from marginfold.validation.parameters import Constraint, Count, Number, check_parameters
 

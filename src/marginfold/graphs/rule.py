@@ -27,10 +27,8 @@ from marginfold.graphs.laplacian import (
     Link,
     NodeGraph,
 )
-from marginfold.validation.labels import is_unlabelled, unique_labels
 from marginfold.validation.row_types import gathered, refuse_lazy
-from marginfold.validation.rows import LARGEST_ENTRY
-from marginfold.validation.weights import check_weights
+from marginfold.validation.rows import LARGEST_ENTRY, check_weights, is_unlabelled, unique_labels
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""

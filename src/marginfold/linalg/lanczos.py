@@ -77,7 +77,9 @@ def lanczos_pairs(S: sp.csr_array, constant: Array, k: int, squared: bool) -> tu
     Notes
     -----
     One vector alone may find an eigenvalue less often than it occurs.  So Lanczos is repeated
-    beside what was found until nothing smaller is left.
+    beside what was found until nothing smaller is left.  A vector that is not exact, as the last
+    ones may be if an eigenvalue occurs often, is searched for anew: nothing beside it could ever
+    supply what it lacks.
     """
     apply, basis = _operator(S, squared)
     trivial, norm = constant[:, None], row_norm(S)
@@ -87,13 +89,14 @@ def lanczos_pairs(S: sp.csr_array, constant: Array, k: int, squared: bool) -> tu
         image = S @ V
         values, mixture = np.linalg.eigh(V.T @ image)
         V, image = V @ mixture, image @ mixture
-        residual = np.linalg.norm(image - V * values, axis=0)[:k].max()
-        found = np.column_stack([trivial, V])
+        residuals = np.linalg.norm(image - V * values, axis=0)
+        exact = residuals <= RESIDUAL * norm
+        found = np.column_stack([trivial, V[:, exact]])
         other = _leading(apply, found, 1, basis, tol=LOOSE)
         bound = values[k - 1] - max(LOOSE * values[k - 1], ROUNDING * norm)
-        if residual <= RESIDUAL * norm and (other.T @ (S @ other)).item() >= bound:
+        if exact[:k].all() and (other.T @ (S @ other)).item() >= bound:
             return np.maximum(values[:k], 0.0), V[:, :k]
-        V = np.column_stack([V, _leading(apply, found, k, basis)])
+        V = np.column_stack([V[:, exact], _leading(apply, found, k, basis)])
     raise SolverError(_BROKEN.format(n=len(constant)))
 
 

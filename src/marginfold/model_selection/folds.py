@@ -29,10 +29,8 @@ from marginfold.estimators.inputs import Prepared
 from marginfold.estimators.paths import fit_members, fit_prepared, members_of
 from marginfold.linalg.tall import Array
 from marginfold.model_selection.nested_knn import finds_nested, nested_knn
-from marginfold.validation.labels import is_unlabelled
 from marginfold.validation.parameters import shown
-from marginfold.validation.rows import read_new_rows
-from marginfold.validation.weights import check_weights
+from marginfold.validation.rows import check_weights, is_unlabelled, read_new_rows
 
 Scores = dict[str, Array]
 """By metric, the scores of all members (rows) with all numbers of components (columns)."""

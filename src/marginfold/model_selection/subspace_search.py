@@ -46,8 +46,7 @@ from marginfold.model_selection.results import (
 )
 from marginfold.planner.check import check_memory
 from marginfold.runtime.progress import report
-from marginfold.validation.fitted_state import atomic_fit
-from marginfold.validation.parameters import Flag, check_parameters, shown
+from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
 from marginfold.validation.row_types import refuse_lazy
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from dask.delayed import Delayed
 
-from marginfold.estimators.embedded_rows import GraphForm
+from marginfold.estimators.inputs import GraphForm
 from marginfold.feature_maps import FeatureMap, Linear
 from marginfold.geometry.metric import Metric, rank_of
 from marginfold.geometry.moments import scatter, spread
@@ -19,7 +19,7 @@ from marginfold.on_dask.blocks import DaskBlocks, kept, tasks
 from marginfold.on_dask.feature_maps import fit_feature_map
 from marginfold.on_dask.scatter import graph_form
 from marginfold.svm import BlockRows
-from marginfold.validation.labels import UNLABELLED
+from marginfold.validation.rows import UNLABELLED
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginfold.errors import GraphError
-from marginfold.estimators.embedded_rows import GraphForm
+from marginfold.estimators.inputs import GraphForm
 from marginfold.geometry.moments import class_means, spread, within_scatter
 from marginfold.graphs import (
     AnchorGraph,
@@ -22,7 +22,7 @@ from marginfold.graphs.rule import graph_name
 from marginfold.linalg.blocks import Block, total
 from marginfold.linalg.tall import Array
 from marginfold.on_dask.blocks import DaskBlocks, kept, tasks
-from marginfold.validation.labels import UNLABELLED
+from marginfold.validation.rows import UNLABELLED
 
 SUMS_ALONE = (AnchorGraph, BetweenClassGraph, TotalGraph, WithinClassGraph)
 """Rules whose forms are sums over rows."""

@@ -15,8 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from marginfold.graphs import ReconstructionGraph
-from marginfold.graphs.exact_search import TREE_MAX_COLUMNS
-from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS
+from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS, TREE_MAX_COLUMNS
 from marginfold.planner.workload import Workload, anchors_of, neighbors_of
 from marginfold.svm.policy import MANY_DIMENSIONS
 

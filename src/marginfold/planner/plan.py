@@ -22,8 +22,8 @@ from marginfold.planner.workload import (
     workload_of,
 )
 from marginfold.runtime.memory import available_memory, readable
-from marginfold.validation.labels import is_unlabelled
 from marginfold.validation.parameters import shown
+from marginfold.validation.rows import is_unlabelled
 
 UNCERTAINTY = 4.0
 """Factor by which the time may differ either way (see ``benchmarks/planner.py``)."""

@@ -16,9 +16,9 @@ from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array, dense
 from marginfold.model_selection.folds import take
 from marginfold.model_selection.nested_knn import nested_votes
-from marginfold.validation.labels import is_unlabelled, unique_labels
 from marginfold.validation.parameters import shown
 from marginfold.validation.row_types import refuse_lazy
+from marginfold.validation.rows import is_unlabelled, unique_labels
 
 HEAD = "1-nn"
 """The head that scores a transformer if nothing else is said."""

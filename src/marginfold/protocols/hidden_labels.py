@@ -20,8 +20,8 @@ from marginfold.protocols.held_out import (
     read_partly_labelled,
 )
 from marginfold.protocols.splits import folds
-from marginfold.validation.labels import is_missing, is_unlabelled
 from marginfold.validation.parameters import Count, check_parameters, shown
+from marginfold.validation.rows import is_missing, is_unlabelled
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from marginfold.protocols.held_out import (
 )
 from marginfold.protocols.hidden_labels import hide, with_marker
 from marginfold.protocols.statistics import Interval, paired_interval
-from marginfold.validation.labels import unique_labels
 from marginfold.validation.parameters import Constraint, Count, Flag, Number, shown
+from marginfold.validation.rows import unique_labels
 
 SHARES = (0.05, 0.1, 0.2, 0.5)
 """Shares of labels that a curve has if nothing else is said."""

@@ -14,6 +14,7 @@ from marginfold.errors import MarginfoldWarning, WorkerLostError
 from marginfold.executors import run_calls
 from marginfold.protocols.records import RecordStore, Result, as_row
 from marginfold.protocols.studies import Skip, Task
+from marginfold.runtime.jit import without_compiling
 
 CUT_SHORT = "Solver terminated early"
 """How scikit-learn's warning of a libsvm that was cut short begins: the papers' costs do that."""
@@ -122,7 +123,7 @@ def compute(task: Task) -> Outcome:
     """Do the work of a task; an error becomes an outcome, so that the others go on."""
     start = time.thread_time()  # a worker of a cluster may have other tasks in other threads
     try:
-        with warnings.catch_warnings():
+        with without_compiling(), warnings.catch_warnings():
             warnings.simplefilter("ignore", MarginfoldWarning)  # exhaustion is in the records
             warnings.filterwarnings("ignore", message=CUT_SHORT)
             results, status = _checked(task.work(task)), "done"

@@ -13,7 +13,7 @@ numba, has the same signature and the same bounds, and serves where enough work 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, cast
@@ -39,7 +39,6 @@ from marginfold.svm.problem import (
     check_batch,
     gap_of,
     single,
-    solve_with_costs,
     without,
 )
 from marginfold.svm.screening import sift
@@ -393,19 +392,16 @@ class InteriorPoint:
         if isinstance(batch.rows, BlockRows):
             return self.solve_blocks(batch)
         check_batch(batch)
-        solve_one = partial(self.solve_problem, kernels=self.kernels(batch))
-        with np.errstate(all="ignore"):  # what overflows is not certified
-            return [solve_with_costs(problem, solve_one) for problem in reported_problems(batch)]
+        B, n = batch.signs.shape
+        kernels = self.kernels(n, batch.scale.shape[1], B)
+        return solve_each(batch, partial(self.solve_problem, kernels=kernels))
 
-    def kernels(self, batch: SVMBatch, most_rows: float = np.inf) -> Kernels:
+    def kernels(self, n: int, r: int, n_problems: int = 1) -> Kernels:
         """Return the implementation for problems of this shape: compiled where it pays."""
-        work = len(batch.signs) * _seconds(min(batch.signs.shape[1], most_rows), batch.scale)
-        return self._kernels(work, batch.scale.shape[1])
-
-    def _kernels(self, work: float, r: int) -> Kernels:
         if r > COMPILED_COLUMNS:
             return NUMPY
-        module = compiled_module("marginfold.svm.kernels", self.compiled, work)
+        seconds = CALL_SECONDS + n * (ROW_SECONDS + NEWTON_SECONDS * (r + 1) ** 2)
+        module = compiled_module("marginfold.svm.kernels", self.compiled, n_problems * seconds)
         return NUMPY if module is None else cast(Kernels, module.KERNELS)
 
     def solve_problem(self, problem: SVMProblem, kernels: Kernels) -> SVMSolution:
@@ -445,8 +441,7 @@ class InteriorPoint:
         self, zone: SVMProblem, weights: Array | None, delta: float, tol: float
     ) -> SVMSolution:
         """Solve a reduced problem, from weights that are right up to margins of about delta."""
-        kernels = self._kernels(_seconds(len(zone.costs), zone.scale), len(zone.scale))
-        solution = None
+        kernels, solution = self.kernels(len(zone.costs), len(zone.scale)), None
         if weights is not None:
             shift = float(zone.centre @ (zone.scale * weights[:-1]))
             mu = WARM_MU * delta * float(np.median(zone.costs) / zone.costs.mean())
@@ -457,15 +452,23 @@ class InteriorPoint:
         return zone.uncentred(solution)
 
 
-def _seconds(n: float, scale: Array) -> float:
-    """Return the seconds that NumPy takes for one problem."""
-    return CALL_SECONDS + n * (ROW_SECONDS + NEWTON_SECONDS * (scale.shape[-1] + 1) ** 2)
-
-
-def reported_problems(batch: SVMBatch) -> Iterator[SVMProblem]:
-    """Yield the problems of a batch, and report them where they are long work."""
-    for b in range(len(batch)):
+def solve_each(
+    batch: SVMBatch, solve_one: Callable[[SVMProblem], SVMSolution]
+) -> list[SVMSolution]:
+    """Solve every problem of a batch on its rows with a positive cost; report long work."""
+    solutions = []
+    for b, costs in enumerate(batch.costs):
         problem = batch.problem(b)
-        if len(batch) > 1 and problem.table.size * len(batch) > LONG_WORK:
-            report("problems", b, len(batch))
-        yield problem
+        if len(batch.costs) > 1 and problem.table.size * len(batch.costs) > LONG_WORK:
+            report("problems", b, len(batch.costs))
+        rows = None if costs.all() else np.flatnonzero(costs)
+        part = problem if rows is None else problem.on(rows)
+        with np.errstate(all="ignore"):  # what overflows is not certified
+            found = solve_one(part)
+        shift = float(part.centre @ (part.scale * found.coef))
+        dual = found.dual
+        if rows is not None:
+            dual = np.zeros(len(costs))
+            dual[rows] = found.dual
+        solutions.append(replace(found, intercept=found.intercept - shift, dual=dual))
+    return solutions

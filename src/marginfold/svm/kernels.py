@@ -20,7 +20,6 @@ from marginfold.linalg.tall import Array
 from marginfold.runtime.jit import OPTIONS
 from marginfold.runtime.progress import report
 from marginfold.svm.active_set import NEIGHBORS, ROUNDS, sets_of
-from marginfold.svm.active_set import on_sets_of as numpy_on_sets_of
 from marginfold.svm.interior_point import Kernels, Scaled, Start, aims, finish
 from marginfold.svm.problem import (
     EPS,
@@ -104,9 +103,7 @@ def on_sets_of(problem: SVMProblem, dual: Array) -> Point | None:
     """Return the exact point on the active set of another problem's multipliers, if it is one."""
     lower, upper = sets_of(dual, problem.costs)
     gap, point = _cross(problem, lower, upper, NOTHING, dual, NEIGHBORS, True, TOLERANCES)
-    if gap < 0.0:
-        return numpy_on_sets_of(problem, dual)
-    return Point(*point) if gap <= TOLERANCES.exact else None
+    return Point(*point) if 0.0 <= gap <= TOLERANCES.exact else None
 
 
 KERNELS = Kernels(solve, on_sets_of)

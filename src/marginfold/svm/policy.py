@@ -9,6 +9,7 @@ many rows, the plain iteration.  In many dimensions coordinate descent finds the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from marginfold.svm.interior_point import (
     InteriorPoint,
     Kernels,
     Start,
-    reported_problems,
+    solve_each,
 )
 from marginfold.svm.problem import (
     BlockRows,
@@ -35,7 +36,6 @@ from marginfold.svm.problem import (
     SVMSolution,
     check_batch,
     single,
-    solve_with_costs,
     without,
 )
 from marginfold.svm.screening import LOCAL_BLOCK, dual_of, sift, solve_nearest
@@ -113,17 +113,19 @@ class Automatic:
 
     def solve_batch(self, batch: SVMBatch) -> list[SVMSolution]:
         """Solve every problem of a batch, those with the same labels and costs in a chain."""
-        plain = InteriorPoint(self.tol, compiled=self.compiled)
         if isinstance(batch.rows, BlockRows):
-            return plain.solve_blocks(batch)
+            return self._plain.solve_blocks(batch)
         check_batch(batch)
-        r, sweeps = batch.scale.shape[1], None
+        (B, n), r, sweeps = batch.signs.shape, batch.scale.shape[1], None
         if r > MANY_DIMENSIONS:
             work = DESCENT_SECONDS * batch.signs.size * r**2
             sweeps = compiled_module("marginfold.svm.sweeps", self.compiled, work)
-        solver = _Solver(plain, plain.kernels(batch, TALL), sweeps, len(batch) > 1, {})
-        with np.errstate(all="ignore"):  # what overflows is not certified
-            return [solve_with_costs(problem, solver.solve) for problem in reported_problems(batch)]
+        kernels = self._plain.kernels(min(n, TALL), r, B)
+        return solve_each(batch, _Solver(self._plain, kernels, sweeps, B > 1, {}).solve)
+
+    @cached_property
+    def _plain(self) -> InteriorPoint:
+        return InteriorPoint(self.tol, compiled=self.compiled)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ the point: the certificate evaluates both on the original problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -407,16 +406,3 @@ def check_batch(batch: SVMBatch) -> None:
                 "Each problem needs rows of both labels with a positive cost; "
                 f"one has no row labelled {side:+.0f}."
             )
-
-
-def solve_with_costs(
-    problem: SVMProblem, solve: Callable[[SVMProblem], SVMSolution]
-) -> SVMSolution:
-    """Solve a problem on its rows with a positive cost; the others take no part."""
-    if problem.costs.all():
-        return problem.uncentred(solve(problem))
-    rows = np.flatnonzero(problem.costs)
-    part = problem.on(rows)
-    found, dual = part.uncentred(solve(part)), np.zeros(len(problem.costs))
-    dual[rows] = found.dual
-    return replace(found, dual=dual)

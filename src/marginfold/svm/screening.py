@@ -513,14 +513,15 @@ def solve_nearest(
 
     Returns None if the classes are not apart, or too many rows matter.
     """
-    y, X, scale, n = problem.signs, problem.features, problem.scale, len(problem.signs)
+    y, X, scale, n = problem.signs, problem.table[:, :-1], problem.scale, len(problem.signs)
     above = y > 0
     sides = np.stack([above, ~above]).astype(np.float64)
     means = (sides @ X) / sides.sum(axis=1, keepdims=True)
     variances = np.einsum("ij,ij->j", X, X) / n
     apart = (means[0] - means[1]) / np.where(variances > 0, variances, 1.0)
-    direction = scale * without(problem.deflated, apart / scale)
-    scores = y * (X @ direction - 0.5 * (means[0] + means[1]) @ direction)
+    if problem.deflated.shape[1]:
+        apart = scale * without(problem.deflated, apart / scale)
+    scores = y * (X @ apart - 0.5 * (means[0] + means[1]) @ apart)
     if np.count_nonzero(scores <= 0) > APART * n:
         return None
     count = FIRST_ROWS * (len(scale) + 1) // 2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -119,3 +120,18 @@ def shown(value: Any) -> str:
     """Return the representation of a value, cut if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= SHOWN_LENGTH else text[:SHOWN_LENGTH] + " ..."
+
+
+@contextmanager
+def atomic_fit(estimator: object) -> Iterator[None]:
+    """Drop the attributes of an earlier fit, and restore them if the body raises."""
+    before = dict(vars(estimator))
+    for name in before:
+        if name.endswith("_") and not name.startswith("_"):
+            delattr(estimator, name)
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
