@@ -88,8 +88,10 @@ def route(request, monkeypatch):
         monkeypatch.setattr(screening, "SMALL_CLASS", 30)
 
 
-@pytest.mark.parametrize("schedule", ["one_vs_rest", "greedy", "splits"])
-@pytest.mark.parametrize("rotate", [False, True])
+@pytest.mark.parametrize(
+    ("schedule", "rotate"),
+    [("one_vs_rest", False), ("one_vs_rest", True), ("greedy", True), ("splits", True)],
+)
 def test_successive_directions_are_those_of_an_array(schedule, rotate, route):
     rows, array, labelled = both(*data(), turned() if rotate else None)
     scales, costs = [np.ones(R), 10.0 ** np.linspace(-1, 1, R)], [1.0, 0.03]

@@ -158,10 +158,17 @@ def expected_of(name):
     return [plain(PATHS[name], b) for b in range(6)]
 
 
-@BOTH_WAYS
 @pytest.mark.parametrize("name", PATHS)
-def test_a_path_is_made_of_its_single_solutions(name, compiled, route):
-    check_path(PATHS[name], compiled, expected_of(name))
+def test_a_path_is_made_of_its_single_solutions(name, route):
+    check_path(PATHS[name], False, expected_of(name))
+
+
+@NEEDS_NUMBA
+@pytest.mark.parametrize("way", ["active sets", "screened only", "screened cold"])
+@pytest.mark.parametrize("name", PATHS)
+def test_a_compiled_path_is_made_of_its_single_solutions(name, way, monkeypatch):
+    take_route(monkeypatch, way)
+    check_path(PATHS[name], True, expected_of(name))
 
 
 @BOTH_WAYS
