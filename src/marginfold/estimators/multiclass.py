@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,39 @@ def classes_from(values: Array, classes: Array) -> Array:
     """Return the class of the largest decision value, of the sign if there are two classes."""
     codes = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
     return np.asarray(classes[codes])
+
+
+def one_vs_one_values(margins: Array, n_classes: int) -> Array:
+    """Return one decision value per class from the margins of all pairs of classes.
+
+    A class has a vote for every pair that it wins; both have half of it where the margin is 0, as
+    for a pair of which nothing is known.  Equal votes are parted by the sums of the margins,
+    squashed to less than a third of a vote, as scikit-learn's
+    ``SVC(decision_function_shape="ovr")`` does.
+
+    Parameters
+    ----------
+    margins : array of shape (n_rows, n_classes * (n_classes - 1) / 2)
+        In the order of `class_pairs`; positive for the second class of the pair.
+    n_classes : int
+
+    Returns
+    -------
+    array of shape (n_rows, n_classes)
+    """
+    votes, sums = np.zeros((2, len(margins), n_classes))
+    for column, (first, second) in zip(margins.T, class_pairs(n_classes), strict=True):
+        won = 0.5 + 0.5 * np.sign(column)
+        votes[:, second] += won
+        votes[:, first] += 1.0 - won
+        sums[:, second] += column
+        sums[:, first] -= column
+    return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
+
+
+def class_pairs(n_classes: int) -> list[tuple[int, int]]:
+    """Return all pairs of class codes: (0, 1), (0, 2), ..., (1, 2), ..."""
+    return list(combinations(range(n_classes), 2))
 
 
 def check_has_margins(classifier: Any) -> None:
