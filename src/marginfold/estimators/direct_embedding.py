@@ -15,7 +15,14 @@ from marginfold.errors import (
     MarginfoldWarning,
     warn,
 )
-from marginfold.graphs import GraphRows, Laplacian, laplacian_of, resolve_graph, uses_labels
+from marginfold.graphs import (
+    GraphLike,
+    GraphRows,
+    Laplacian,
+    laplacian_of,
+    resolve_graph,
+    uses_labels,
+)
 from marginfold.graphs.laplacian import ABSENT, Link, NodeGraph
 from marginfold.graphs.neighbor_search import matching_rows
 from marginfold.graphs.reconstruction import FactoredLaplacian
@@ -31,7 +38,7 @@ class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     """Bottom eigenvectors of a graph, carried over to new rows by the link of the graph."""
 
     n_components: int
-    graph: Any
+    graph: str | GraphLike
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Embed the rows.

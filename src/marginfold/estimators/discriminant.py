@@ -8,6 +8,7 @@ import numpy as np
 
 from marginfold.estimators.graph_embedding import GraphEmbedding, Recipe
 from marginfold.estimators.inputs import Coordinates
+from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import rank_of
 from marginfold.geometry.moments import class_means, within_fourth, within_scatter
 from marginfold.validation.parameters import Choice, Constraint, Count, Either, Number
@@ -93,7 +94,7 @@ class LDA(GraphEmbedding):
         n_components: int | None = None,
         *,
         shrinkage: Any = 1e-8,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         unlabeled: Any = None,
         reconstruct: Any = None,
     ) -> None:
@@ -175,7 +176,7 @@ class KDA(LDA):
         n_components: int | None = None,
         *,
         shrinkage: Any = 1e-3,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         unlabeled: Any = None,
         reconstruct: Any = None,
     ) -> None:

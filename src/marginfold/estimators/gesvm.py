@@ -12,7 +12,7 @@ from marginfold.errors import ExhaustedWarning, UncertifiedWarning
 from marginfold.estimators.inputs import Prepared, uncertified_note
 from marginfold.estimators.multiclass import OneVsRestClassifier
 from marginfold.estimators.paths import MarginEstimator, Note
-from marginfold.feature_maps import is_linear
+from marginfold.feature_maps import KernelLike, is_linear
 from marginfold.geometry.directions import batch_of, gain_of
 from marginfold.geometry.metric import Penalty
 from marginfold.geometry.one_vs_rest import Task, one_vs_rest_tasks, task_name
@@ -130,7 +130,7 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         self,
         *,
         C: float = 1.0,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         graph: str | GraphRule = "knn",
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
@@ -299,7 +299,7 @@ class LapSVC(GESVC):
         self,
         *,
         C: float = 1.0,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         graph: str | GraphRule = "knn",
         graph_weight: float = 1.0,
         normalize_graph: bool = True,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from marginfold.errors import ExhaustedWarning, GraphError, NoDirectionError, warn
 from marginfold.estimators.inputs import Coordinates, GraphForm, coordinates
 from marginfold.estimators.projection import Projection
+from marginfold.feature_maps import KernelLike
 from marginfold.geometry.embedding import (
     NOTHING,
     ROUNDING,
@@ -158,7 +159,7 @@ class GraphEmbedding(Projection):
         *,
         intrinsic: Any = "knn",
         penalty: Any = DEGREES,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         ridge: float = 1e-3,
         scaling: str = "penalty",
         unlabeled: Any = None,

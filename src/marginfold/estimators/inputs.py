@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from marginfold.errors import InvalidParameterError
 from marginfold.feature_maps import (
     FeatureMap,
+    KernelLike,
     Linear,
     LowRankKernel,
     is_pairwise,
@@ -259,7 +260,7 @@ def _labelled(read: LabelledInput, balanced: bool, factors: Array) -> LabelledRo
 
 
 def coordinates(
-    kernel: Any, X: Any, weights: Array, codes: Array | None = None, **options: Any
+    kernel: KernelLike, X: Any, weights: Array, codes: Array | None = None, **options: Any
 ) -> Coordinates:
     """Fit the feature map of a kernel, with the given options, and apply it."""
     feature_map = resolve_feature_map(kernel).set_params(**options)

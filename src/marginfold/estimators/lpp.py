@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from marginfold.estimators.graph_embedding import DEGREES, GraphEmbedding, Recipe
+from marginfold.feature_maps import KernelLike
+from marginfold.graphs import GraphLike
 from marginfold.validation.parameters import Constraint
 
 
@@ -23,8 +25,8 @@ class NeighborPreset(GraphEmbedding):
         self,
         n_components: int | None = 2,
         *,
-        graph: Any = "knn",
-        kernel: Any = "linear",
+        graph: str | GraphLike = "knn",
+        kernel: KernelLike = "linear",
         ridge: float = 1e-3,
         reconstruct: Any = None,
     ) -> None:
@@ -157,8 +159,8 @@ class NPE(NeighborPreset):
         self,
         n_components: int | None = 2,
         *,
-        graph: Any = "lle",
-        kernel: Any = "linear",
+        graph: str | GraphLike = "lle",
+        kernel: KernelLike = "linear",
         ridge: float = 1e-3,
         reconstruct: Any = None,
     ) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from marginfold.estimators.margin_subspace import MarginSubspace
 from marginfold.estimators.paths import path
+from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
@@ -128,7 +129,7 @@ class LSVA(MarginSubspace):
         n_components: int = 2,
         *,
         C: float = 1.0,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         graph: str | GraphRule = "knn",
         graph_weight: float = 1.0,
         normalize_graph: bool = True,

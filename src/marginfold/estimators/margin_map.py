@@ -31,7 +31,7 @@ from marginfold.estimators.multiclass import (
     class_margins,
     classes_of,
 )
-from marginfold.feature_maps import ExactKernel
+from marginfold.feature_maps import ExactKernel, KernelLike
 from marginfold.feature_maps.kernel_values import resolve_gamma
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array, dense
@@ -333,7 +333,7 @@ class MarginMap(
         return tags
 
 
-def _default(kernel: Any) -> GESVC:
+def _default(kernel: KernelLike) -> GESVC:
     return GESVC(C=10.0, kernel=kernel, class_weight="balanced")
 
 

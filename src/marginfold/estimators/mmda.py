@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marginfold.estimators.margin_subspace import MarginSubspace
+from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
 from marginfold.svm import SVMSolver
 
@@ -100,7 +101,7 @@ class MMDA(MarginSubspace):
         n_components: int = 2,
         *,
         C: float = 1.0,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         class_weight: Any = "balanced",
         tasks: str = "one_vs_rest",
         scaling: str = "unit",

@@ -10,6 +10,7 @@ import numpy as np
 from marginfold.errors import MarginfoldWarning, warn
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_problems import PlaneRows
+from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import has_no_scatter
 from marginfold.graphs import NeighborGraph, resolve_graph
 from marginfold.graphs.rule import GraphRule
@@ -121,7 +122,7 @@ class MRGEPSVC(NearestPlane):
         manifold: str = "denominator",
         tikhonov: str = "rkhs",
         normalize: bool = True,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         class_weight: Any = None,
     ) -> None:
         self.graph_weight = graph_weight
@@ -254,7 +255,7 @@ class GEPSVC(MRGEPSVC):
         ridge: float = 1e-2,
         tikhonov: str = "rkhs",
         normalize: bool = True,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         class_weight: Any = None,
     ) -> None:
         self.ridge = ridge

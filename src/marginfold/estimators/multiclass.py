@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.feature_maps import is_pairwise
+from marginfold.feature_maps import KernelLike, is_pairwise
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, row_by_row
@@ -30,7 +30,7 @@ class OneVsRestClassifier(ClassifierMixin, BaseEstimator, ABC):
     follows from them.
     """
 
-    kernel: Any
+    kernel: KernelLike
     classes_: Array
     feature_map_: Any
 

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.feature_maps import is_linear, is_pairwise
+from marginfold.feature_maps import KernelLike, is_linear, is_pairwise
 from marginfold.linalg.tall import Array, dense, row_blocks
 from marginfold.validation.parameters import shown
 from marginfold.validation.row_types import refuse_lazy
@@ -235,7 +235,7 @@ def _can_rebuild(estimator: Any) -> bool:
 class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Rows projected on directions in the coordinates of a feature map, and the way back."""
 
-    kernel: Any
+    kernel: KernelLike
     reconstruct: Any
     feature_map_: Any
     directions_: Array

@@ -10,7 +10,7 @@ import numpy as np
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
 from marginfold.estimators.inputs import Coordinates, coordinates
 from marginfold.estimators.projection import Projection
-from marginfold.feature_maps import ExactKernel, resolve_feature_map
+from marginfold.feature_maps import ExactKernel, KernelLike, resolve_feature_map
 from marginfold.geometry.moments import score_signs
 from marginfold.linalg import leading_pairs
 from marginfold.linalg.tall import Array, one_blas_thread
@@ -147,7 +147,7 @@ class SVMPCA(Projection):
         self,
         n_components: int | None = 2,
         *,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         bias: bool = True,
         solver: str = "auto",
         reconstruct: Any = None,

@@ -11,6 +11,7 @@ from marginfold.errors import UncertifiedWarning, warn
 from marginfold.estimators.inputs import uncertified_note
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_problems import PlaneRows, solve_hinge
+from marginfold.feature_maps import KernelLike
 from marginfold.linalg import definite_factor
 from marginfold.linalg.tall import Array
 from marginfold.svm import InteriorPoint
@@ -120,7 +121,7 @@ class TwinSVC(NearestPlane):
         loss: str = "hinge",
         tikhonov: str = "rkhs",
         normalize: bool = True,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         class_weight: Any = None,
         tol: float = 1e-8,
     ) -> None:

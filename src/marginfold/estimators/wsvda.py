@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marginfold.estimators.margin_subspace import MarginSubspace
+from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
@@ -118,7 +119,7 @@ class WSVDA(MarginSubspace):
         n_components: int = 2,
         *,
         C: float = 1.0,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         graph: str | GraphRule = "within",
         ridge: float = 1e-3,
         class_weight: Any = "balanced",

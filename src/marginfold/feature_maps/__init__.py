@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidParameterError
 from marginfold.feature_maps.exact_kernel import ExactKernel
-from marginfold.feature_maps.feature_map import FeatureMap
+from marginfold.feature_maps.feature_map import FeatureMap, KernelLike
 from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.feature_maps.linear import Linear
 from marginfold.feature_maps.low_rank_kernel import LowRankKernel
@@ -19,6 +19,7 @@ from marginfold.validation.parameters import shown
 __all__ = [
     "ExactKernel",
     "FeatureMap",
+    "KernelLike",
     "Linear",
     "LowRankKernel",
     "Transformed",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 
-def resolve_feature_map(kernel: Any) -> FeatureMap:
+def resolve_feature_map(kernel: KernelLike) -> FeatureMap:
     """Return an unfitted feature map: for a shorthand its defaults, for an object a clone."""
     if isinstance(kernel, str):
         if kernel == "linear":
@@ -47,12 +48,12 @@ def resolve_feature_map(kernel: Any) -> FeatureMap:
     )
 
 
-def is_linear(kernel: Any) -> bool:
+def is_linear(kernel: KernelLike) -> bool:
     """Return whether directions can be expressed in input features."""
     return isinstance(kernel, Linear) or (isinstance(kernel, str) and kernel == "linear")
 
 
-def is_pairwise(kernel: Any) -> bool:
+def is_pairwise(kernel: KernelLike) -> bool:
     """Return whether X is a kernel matrix instead of features."""
     if isinstance(kernel, str):
         return kernel == "precomputed"

@@ -9,6 +9,7 @@ configured.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -50,6 +51,23 @@ class FeatureMap(Protocol):
 
     def offsets(self, W: Array) -> Array:
         """Return what centring adds to ``images(X, W)``."""
+
+
+class Transformer(Protocol):
+    """A scikit-learn transformer, whose output can serve as coordinates."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn from rows."""
+
+    def transform(self, X: Any) -> Any:
+        """Return a row of coordinates for each row."""
+
+
+KernelFunction = Callable[[Any, Any], Any]
+"""The kernel matrix between the rows of two matrices."""
+
+KernelLike = str | KernelFunction | FeatureMap | Transformer
+"""What an estimator takes as its kernel: a shorthand, a function, a feature map, a transformer."""
 
 
 class CheckedMap(TransformerMixin, BaseEstimator, ABC):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from marginfold.feature_maps import ExactKernel, is_linear, is_pairwise
+from marginfold.feature_maps import ExactKernel, KernelLike, is_linear, is_pairwise
 from marginfold.planner.costs import peak_memory, peaks, step_costs
 from marginfold.planner.workload import Workload, neighbors_of, rows_of, workload_of
 from marginfold.runtime.memory import ALWAYS_THERE, LIMIT_VARIABLE, has_memory, require_memory
@@ -57,7 +57,8 @@ def alternative(estimator: Any, work: Workload) -> str:
 
 
 def _candidates(estimator: Any, work: Workload) -> Iterator[tuple[str, Workload]]:
-    name, kernel = type(estimator).__name__, getattr(estimator, "kernel", None)
+    name = type(estimator).__name__
+    kernel: Any = getattr(estimator, "kernel", None)
     if work.route == "exact kernel":
         for rank in RANKS:
             yield _low_rank_line(name, kernel, rank), replace(work, route="low rank", rank=rank)
@@ -77,7 +78,7 @@ def _candidates(estimator: Any, work: Workload) -> Iterator[tuple[str, Workload]
         yield line, replace(work, route="blocks", graphs=())
 
 
-def _lower_ranks(name: str, kernel: Any, work: Workload) -> Iterator[tuple[str, Workload]]:
+def _lower_ranks(name: str, kernel: KernelLike, work: Workload) -> Iterator[tuple[str, Workload]]:
     """Yield fewer coordinates of a map whose rank is a parameter."""
     for parameter in ("rank", "n_components"):
         if hasattr(kernel, parameter):
@@ -86,7 +87,7 @@ def _lower_ranks(name: str, kernel: Any, work: Workload) -> Iterator[tuple[str, 
                 yield line, replace(work, rank=rank)
 
 
-def _low_rank_line(name: str, kernel: Any, rank: int) -> str:
+def _low_rank_line(name: str, kernel: KernelLike, rank: int) -> str:
     """Return the estimator with an approximation of the same kernel."""
     if is_pairwise(kernel):
         return (

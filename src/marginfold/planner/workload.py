@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from marginfold.feature_maps import ExactKernel, Linear
+from marginfold.feature_maps import ExactKernel, KernelLike, Linear
 from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.graphs import SHORTHANDS
 from marginfold.graphs.anchor_graph import MOST_ANCHORS, ROWS_PER_ANCHOR, AnchorGraph
@@ -156,7 +156,7 @@ def _with_parts(workload: Workload, estimator: Any, n_classes: int) -> Workload:
     )
 
 
-def _mapped(kernel: Any, rows: Rows, leading: int | None) -> Workload | None:
+def _mapped(kernel: KernelLike, rows: Rows, leading: int | None) -> Workload | None:
     """Return the work with the route and rank that a kernel means; ``leading`` limits the rank."""
     n, d = rows.n_rows, rows.n_columns
     if isinstance(kernel, Linear) or (isinstance(kernel, str) and kernel == "linear"):
@@ -174,7 +174,7 @@ def _mapped(kernel: Any, rows: Rows, leading: int | None) -> Workload | None:
     return None
 
 
-def _is_function(kernel: Any) -> bool:
+def _is_function(kernel: KernelLike) -> bool:
     return callable(kernel) and not isinstance(kernel, type) and not hasattr(kernel, "transform")
 
 
