@@ -24,7 +24,7 @@ from marginfold.linalg.tall import Array
 from marginfold.runtime.progress import report
 from marginfold.svm.active_set import crossover, sets_of
 from marginfold.svm.certificate import best_bias
-from marginfold.svm.interior_point import without_dwarfing
+from marginfold.svm.interior_point import NUMPY, without_dwarfing
 from marginfold.svm.problem import EPS, LONG_WORK, SVMProblem, SVMSolution
 
 BIAS_SHARE, LARGEST_SHARE = 0.02, 1.0
@@ -104,7 +104,7 @@ def descend(
             descent.visit_all()
     else:
         return None
-    point = crossover(problem, *sets_of(descent.a, descent.c), descent.a)
+    point = crossover(problem, *sets_of(descent.a, descent.c), descent.a, NUMPY)
     return None if point is None else SVMSolution.of(point, n_iter=descent.n_sweeps, tol=tol)
 
 

@@ -28,6 +28,7 @@ from marginfold.svm.problem import (
     TINY,
     TOLERANCES,
     CodedProblem,
+    Kernels,
     SVMProblem,
     SVMSolution,
     without,
@@ -502,7 +503,11 @@ def flat_interval(block: Block, planes: Array, signs: Array, costs: Array) -> Ar
 
 
 def solve_nearest(
-    problem: SVMProblem, solve: Callable[[SVMProblem, float], SVMSolution], *, tol: float
+    problem: SVMProblem,
+    solve: Callable[[SVMProblem, float], SVMSolution],
+    kernels: Kernels,
+    *,
+    tol: float,
 ) -> SVMSolution | None:
     """Solve a problem whose classes are apart on a working set of rows, certified on all.
 
@@ -541,7 +546,7 @@ def solve_nearest(
         elif not rough:
             dual = np.zeros(n)
             dual[working] = found.dual
-            point = certify(problem, found.coef, dual)
+            point = certify(problem, found.coef, dual, kernels)
             return SVMSolution.of(point, n_iter=n_iter, tol=tol)
         rough = False
     return None
