@@ -84,7 +84,8 @@ def repair(
 ) -> Point | None:
     """Solve the equations and move the rows that violate their sign, until none does.
 
-    With ``early`` a set that is wrong is repaired without a certificate while rounds are left.
+    With ``early`` a set that is wrong is repaired without a certificate while rounds are left, and
+    one with singular equations is given up.
     """
     T, best = TOLERANCES, None
     for left in reversed(range(rounds)):
@@ -92,27 +93,40 @@ def repair(
         if len(free) > problem.most_free:
             return best
         face = kernels.solve_equations(problem, free, upper)
-        if not np.isfinite(face.coef).all():
+        if face is None and not early:
+            face = solve_equations(problem, free, upper, least_norm=True)
+        if face is None or not np.isfinite(face.coef @ face.coef):
             return best
-        below = lower & (face.excess >= -T.violation)
-        above = upper & (face.excess <= T.violation)
-        own, bounds = face.dual[free], problem.costs[free]
-        outside = (own < -T.bound * bounds) | (own > (1.0 + T.bound) * bounds)
-        wrong = outside.any() or (below != lower).any() or (above != upper).any()
-        if not (wrong and left and early):
+        if not (early and left and _is_wrong(problem, face, lower, upper, free)):
             candidate = certify(problem, face.coef, face.dual, kernels)
             best = candidate if best is None or gap_of(candidate) < gap_of(best) else best
             if gap_of(best) <= T.exact:
                 return best
-        below[free], above[free] = own < 0, own > bounds
+        below = lower & (face.excess >= -T.violation)
+        above = upper & (face.excess <= T.violation)
+        below[free], above[free] = face.dual[free] < 0, face.dual[free] > problem.costs[free]
         if (below == lower).all() and (above == upper).all():
             return best
         lower, upper = below, above
     return best
 
 
-def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
-    """Solve the equations of an active set; singular ones get the solution of least norm.
+def _is_wrong(problem: SVMProblem, face: Face, lower: Array, upper: Array, free: Array) -> bool:
+    """Return whether a row violates its sign, or a free multiplier its bounds."""
+    T, own, bounds = TOLERANCES, face.dual[free], problem.costs[free]
+    return bool(
+        (face.excess < -T.violation)[lower].any()
+        or (face.excess > T.violation)[upper].any()
+        or ((own < -T.bound * bounds) | (own > (1.0 + T.bound) * bounds)).any()
+    )
+
+
+def solve_equations(
+    problem: SVMProblem, free: Array, upper: Array, *, least_norm: bool = False
+) -> Face | None:
+    """Solve the equations of an active set; None if they are singular.
+
+    With ``least_norm`` singular ones get the solution of least norm.
 
     With centred free rows X and ``a = y beta`` they are ``X X' beta + b = y - X s`` and a given sum
     of beta; as ``1'X = 0``, b is the mean of the right side and ``X X' + 1 1'`` is definite.
@@ -126,7 +140,9 @@ def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
     total, values = float(pushed @ y), y[free]
     s = problem.pull(pushed) - centre * total
     size = float(np.einsum("ij,ij->", X, X)) / max(m, 1) or 1.0  # beta is in units of 1 / size
-    solve = _solver(X @ X.T / size + 1.0)
+    solve = _solver(X @ X.T / size + 1.0, least_norm)
+    if solve is None:
+        return None
     beta, intercept = np.zeros(m), 0.0
     for _ in range(1 + TOLERANCES.refinements if m else 0):
         right = values - X @ s - intercept
@@ -143,14 +159,14 @@ def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
     return Face(s, dual, excess)
 
 
-def _solver(system: Array) -> Callable[[Array], Array]:
+def _solver(system: Array, least_norm: bool) -> Callable[[Array], Array] | None:
     """Return a solver of symmetric equations, by their regular part if they are singular."""
     factor, failed = lapack.dpotrf(system, lower=1)
     pivots = factor.diagonal() ** 2 / system.diagonal()
     if not failed and pivots.min(initial=1.0) > TOLERANCES.regular:
         return lambda right: np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
-    if not np.isfinite(system).all():
-        return lambda right: np.full_like(right, np.nan)
+    if not (least_norm and np.isfinite(system).all()):
+        return None
     values, vectors = scipy.linalg.eigh(system, check_finite=False)
     kept = np.abs(values) > RESOLUTION * np.abs(values).max()
     values, vectors = values[kept], vectors[:, kept]

@@ -157,7 +157,7 @@ def solve(
 ) -> tuple[Point, int]:
     """Iterate until the gap is within the tolerance; return the best point and the iterations."""
     scaled = Scaled.of(problem)
-    state = _begin(scaled, start)
+    state = State.of(scaled, start)
     ready, crosses = aims(problem, tol)
     size, best = scaled.columns.size, None
     pause = max(1, LONG_PAUSE // size) if size > LONG_WORK else max_iter
@@ -202,36 +202,31 @@ class State(NamedTuple):
     P: Array  # (2, n) multipliers a, and s = c - a
     Q: Array  # (2, n) excess v of the margin, and hinge xi
     t: Array  # (n,) y f - 1
-    tally: Array  # iterations, best gap, how many did not lower it, whether this point was judged
+    tally: Array  # iterations, best gap, how many did not lower it; mu of a start, -mu without u
 
-
-def _begin(scaled: Scaled, start: Start) -> State:
-    """Lift weights to the central path: those given, or the ridge regression on the labels."""
-    A, y, c = scaled.columns, scaled.signs, scaled.costs
-    if start.weights is None:
-        u = _Factor(_newton_matrix(A, c)).solve(A @ (c * y))
-    else:
-        u = scaled.from_weights(start.weights)
-    t = y * (u @ A) - 1.0
-    m = start.mu / c
-    half = np.abs(0.5 * t)
-    rho = np.hypot(half, m)
-    near, far = m + m * (m / (rho + half)), m + half + rho
-    outside = t > 0
-    Q = np.stack([np.where(outside, far, near), np.where(outside, near, far)])
-    return State(u, start.mu / Q, Q, t, np.array([0.0, np.inf, 0.0, 0.0]))
+    @classmethod
+    def of(cls, scaled: Scaled, start: Start) -> State:
+        """Return a start: everything but the weights, if they are given, is still unknown."""
+        q, n = scaled.columns.shape
+        known = start.weights is not None
+        u = np.zeros(q) if start.weights is None else scaled.from_weights(start.weights)
+        tally = np.array([0.0, np.inf, 0.0, start.mu if known else -start.mu])
+        return cls(u, np.empty((2, n)), np.empty((2, n)), np.empty(n), tally)
 
 
 def iterate(scaled: Scaled, state: State, ready: float, steps: int) -> bool:
     """Take so many steps, in place; return True as soon as the point may be certified."""
     T, tally = TOLERANCES, state.tally
+    is_new = bool(tally[3])
+    if is_new:
+        _begin(scaled, state)
     for left in reversed(range(steps + 1)):
         step = _Step(scaled, state)
         gap = step.gap()
-        if left < steps or not tally[3]:
+        if is_new or left < steps:
             better = gap < T.progress * tally[1] or tally[1] > T.nearly
             idle = 0.0 if better and tally[2] <= T.patience else tally[2] + 1.0
-            tally[1:] = min(tally[1], gap), idle, 1.0
+            tally[1:] = min(tally[1], gap), idle, 0.0
             if gap <= ready or idle > 0:
                 return True
         if left:
@@ -240,6 +235,22 @@ def iterate(scaled: Scaled, state: State, ready: float, steps: int) -> bool:
             if tally[0] % T.refresh_every == 0:
                 state.t[:] = scaled.signs * (state.u @ scaled.columns) - 1.0
     return False
+
+
+def _begin(scaled: Scaled, state: State) -> None:
+    """Lift weights to the central path, ``a v = (c - a) xi = mu`` with ``v - xi = t``.
+
+    Unknown weights become the ridge regression on the labels.
+    """
+    A, y, c, mu = scaled.columns, scaled.signs, scaled.costs, abs(state.tally[3])
+    if state.tally[3] < 0:
+        state.u[:] = _Factor(_newton_matrix(A, c)).solve(A @ (c * y))
+    state.t[:] = y * (state.u @ A) - 1.0
+    m, half, outside = mu / c, np.abs(0.5 * state.t), state.t > 0
+    rho = np.hypot(half, m)
+    near, far = m + m * (m / (rho + half)), m + half + rho
+    state.Q[0], state.Q[1] = np.where(outside, far, near), np.where(outside, near, far)
+    state.P[:] = mu / state.Q
 
 
 class _Step:

@@ -20,7 +20,6 @@ from numba import njit
 
 from marginfold.linalg.tall import Array
 from marginfold.runtime.jit import OPTIONS
-from marginfold.svm import active_set
 from marginfold.svm.interior_point import COLD, Scaled, State, solve
 from marginfold.svm.problem import (
     EPS,
@@ -63,10 +62,10 @@ def iterate(scaled: Scaled, state: State, ready: float, steps: int) -> bool:
     )
 
 
-def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
-    """Do what `active_set.solve_equations` does; singular equations are left to it."""
+def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face | None:
+    """Do what `active_set.solve_equations` does."""
     regular, *found = _solve_equations(problem, free, upper, TOLERANCES)
-    return Face(*found) if regular else active_set.solve_equations(problem, free, upper)
+    return Face(*found) if regular else None
 
 
 def dual_bound(problem: SVMProblem, guess: Array) -> tuple[Array, Array, float]:
@@ -90,13 +89,31 @@ def _iterate(
     u, P, Q, t, tally = state
     d = np.empty(len(y))
     P0, P1, Q0, Q1 = P[0], P[1], Q[0], Q[1]
+    is_new, mu = tally[3] != 0.0, abs(tally[3])
+    if tally[3] < 0.0:
+        for i in range(len(y)):
+            P0[i], t[i] = 0.0, -1.0
+        K, pull, predictor = _normal(columns, y, c, P0, t)
+        unit, _ = _factorise(K, T.diagonal_shift)
+        _substitute(K, unit, predictor)
+        for j in range(len(u)):
+            u[j] = predictor[j]
+    if is_new:
+        _scores(columns, y, u, t)
+    for i in range(len(y) if is_new else 0):
+        t[i] -= 1.0
+        m, half = mu / c[i], abs(0.5 * t[i])
+        rho = np.hypot(half, m)
+        near, far = m + m * (m / (rho + half)), m + half + rho
+        v, xi = (far, near) if t[i] > 0 else (near, far)
+        Q0[i], Q1[i], P0[i], P1[i] = v, xi, mu / v, mu / xi
     for step in range(steps + 1):
         for i in range(len(y)):
             d[i] = 1.0 / (Q0[i] / P0[i] + Q1[i] / P1[i])
         K, pull, predictor = _normal(columns, y, d, P0, t)
         gap = _gap(c, u, P0, t, pull)
-        if step > 0 or tally[3] == 0.0:
-            tally[3] = 1.0
+        if step > 0 or is_new:
+            tally[3] = 0.0
             better = gap < T.progress * tally[1] or tally[1] > T.nearly
             tally[2] = 0.0 if better and tally[2] <= T.patience else tally[2] + 1.0
             if gap < tally[1]:

@@ -163,7 +163,7 @@ class Kernels(NamedTuple):
     """
 
     iterate: Callable[..., bool]
-    solve_equations: Callable[[SVMProblem, Array, Array], Face]
+    solve_equations: Callable[[SVMProblem, Array, Array], Face | None]
     dual_bound: Callable[[SVMProblem, Array], tuple[Array, Array, float]]
     evaluate: Callable[[SVMProblem, Array, Array, float], Point]
 
