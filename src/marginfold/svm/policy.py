@@ -39,7 +39,7 @@ from marginfold.svm.problem import (
     single,
     without,
 )
-from marginfold.svm.screening import LOCAL_BLOCK, dual_of, sift, solve_nearest
+from marginfold.svm.screening import LARGEST_SHARE, LOCAL_BLOCK, dual_of, sift, solve_nearest
 from marginfold.validation.parameters import Number, check_parameters
 
 MANY_DIMENSIONS = 100
@@ -50,9 +50,6 @@ SMALL = 16_000
 
 WARM_ROWS, TALL = 3000, 30_000
 """Rows from which a problem is screened, from the solution of a similar one and from a sample."""
-
-LARGEST_ZONE = 0.7
-"""Share of the rows above which a zone is no longer worth it."""
 
 MISSES = 3
 """Active sets in a row that were not the next one's, after which no more are tried."""
@@ -221,7 +218,7 @@ class _Solver:
             self.plain.solve_zone,
             tol=self.plain.tol,
             starts=starts,
-            largest=LARGEST_ZONE * len(y),
+            largest=LARGEST_SHARE * len(y),
         )[0]
         if zone is None or not found.converged:
             return None
