@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
@@ -42,7 +43,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginfold import GESVC, LapSVC, MarginMap
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
-from marginfold.estimators import margin_map
+from marginfold.estimators import held_out
 
 WINE, WINE_Y = load_wine(return_X_y=True)
 WINE = scale(WINE)
@@ -218,7 +219,11 @@ def test_names_of_classes_change_the_picture_by_a_turn_or_a_mirror_only(classifi
     assert named.sharpness_ == plain.sharpness_
     A, B = (np.vstack([model.transform(NEW), model.anchors_]) for model in (plain, named))
     B[-6:] = named.anchors_[np.searchsorted(named.classes_, names)]
-    assert_allclose(pdist(A), pdist(B), atol=1e-5)
+    apart = np.abs(pdist(A) - pdist(B))
+    if classifier is None:  # libsvm stops at 1e-3, and a margin next to 0 may change a vote
+        assert apart.mean() < 1e-2
+    else:
+        assert apart.max() < 1e-5
 
 
 def test_the_order_can_be_kept():
@@ -236,7 +241,7 @@ def test_the_order_can_be_kept():
 
 
 def test_the_sharpness_chosen_is_the_smoothest_of_the_good_ones():
-    fitted = MarginMap(GaussianNB()).fit(X, Y)
+    fitted = MarginMap(GaussianNB(), cv=5).fit(X, Y)
     grid = fitted.cv_results_["sharpness"]
     folds = list(StratifiedKFold(5).split(X, Y))
     scores = np.zeros((5, len(grid)))
@@ -257,8 +262,8 @@ def test_the_sharpness_chosen_is_the_smoothest_of_the_good_ones():
     mean = fitted.cv_results_["accuracy"]
     assert_allclose(mean, scores.mean(axis=0))
     chosen = list(grid).index(fitted.sharpness_)
-    assert mean[chosen] >= mean.max() - 0.01
-    assert (mean[:chosen] < mean.max() - 0.01).all()
+    assert mean[chosen] >= mean.max() - 0.002
+    assert (mean[:chosen] < mean.max() - 0.002).all()
 
 
 def test_where_every_map_is_right_the_smoothest_is_taken():
@@ -276,7 +281,7 @@ def test_one_fit_per_fold_and_one_more():
             Counting.fits += 1
             return super().fit(X, y, sample_weight)
 
-    for parameters, fits in [({}, 6), ({"cv": 3}, 4), ({"sharpness": 2.0}, 1)]:
+    for parameters, fits in [({}, 2), ({"cv": 3}, 4), ({"sharpness": 2.0}, 1)]:
         Counting.fits = 0
         fitted = MarginMap(Counting(), **parameters).fit(X, Y)
         assert Counting.fits == fits
@@ -291,7 +296,7 @@ def test_splitters_and_lists_of_splits():
         by_object.cv_results_["split_accuracy"], by_list.cv_results_["split_accuracy"]
     )
     once = StratifiedShuffleSplit(1, train_size=60, test_size=30, random_state=0)
-    assert MarginMap(GaussianNB(), cv=once).fit(X, Y).cv_results_["split_accuracy"].shape == (1, 9)
+    assert MarginMap(GaussianNB(), cv=once).fit(X, Y).cv_results_["split_accuracy"].shape == (1, 5)
     order = np.argsort(Y, kind="stable")
     with pytest.raises(InvalidInputError, match="no row in a training part"):
         MarginMap(GaussianNB(), cv=[(np.arange(50), np.arange(50, 120))]).fit(X[order], Y[order])
@@ -302,13 +307,15 @@ def test_splitters_and_lists_of_splits():
 @pytest.mark.filterwarnings("error")
 def test_small_classes_are_held_out_as_far_as_they_go():
     few = np.r_[np.flatnonzero(Y > 1), np.flatnonzero(Y == 0)[:2], np.flatnonzero(Y == 1)[:1]]
-    fitted = MarginMap(LinearDiscriminantAnalysis()).fit(X[few], Y[few])
-    assert_array_equal(fitted.classes_, np.arange(6))
-    assert fitted.cv_results_["split_accuracy"].shape == (5, 9)
-    assert_array_equal(fitted.confusion_[1], 0.0)
-    assert_allclose(np.delete(fitted.confusion_, 1, axis=0).sum(axis=1), 1.0)
+    for cv, n_splits in (("half", 1), (5, 5)):
+        fitted = MarginMap(LinearDiscriminantAnalysis(), cv=cv).fit(X[few], Y[few])
+        assert_array_equal(fitted.classes_, np.arange(6))
+        assert fitted.cv_results_["split_accuracy"].shape == (n_splits, 5)
+        assert_array_equal(fitted.confusion_[1], 0.0)
+        assert_allclose(np.delete(fitted.confusion_, 1, axis=0).sum(axis=1), 1.0)
     three = np.flatnonzero(Y < 2)[:6]
-    assert MarginMap(SVC()).fit(X[three], Y[three]).cv_results_["split_accuracy"].shape[0] == 3
+    folds = MarginMap(SVC(), cv=5).fit(X[three], Y[three])
+    assert folds.cv_results_["split_accuracy"].shape[0] == 3
     with pytest.raises(InvalidInputError, match="every class has 1"):
         MarginMap(SVC()).fit(X[:6], Y[:6])
     assert MarginMap(SVC(), sharpness=2.0).fit_transform(X[:6], Y[:6]).shape == (6, 2)
@@ -396,15 +403,78 @@ def test_many_classes():
     assert neighbors > 3 * both[~np.eye(100, dtype=bool)].mean()
 
 
-def test_the_default_takes_landmarks_of_many_rows(monkeypatch):
-    few = MarginMap(sharpness=2.0).fit(X, Y).classifier_
-    assert few.kernel.rank == 200
-    monkeypatch.setattr(margin_map, "EXACT_ROWS", len(X) - 1)
-    monkeypatch.setattr(margin_map, "LANDMARKS", 30)
-    many = MarginMap(sharpness=2.0).fit(X, Y).classifier_
-    assert many.kernel.n_components == 30
-    assert_allclose(many.kernel.gamma, few.feature_map_.gamma_)
-    assert_allclose(many.kernel.gamma, 1 / (3 * X.var()))
+def every_second(labels):
+    """Return the rows seen and those held out: the second, fourth, ... of each class."""
+    seen, new = [], []
+    for row, label in enumerate(labels):
+        before = np.count_nonzero(labels[:row] == label)
+        (new if before % 2 else seen).append(row)
+    return seen, new
+
+
+def test_by_default_one_half_of_each_class_is_judged_by_the_other():
+    few = np.flatnonzero((Y > 0) | (np.arange(len(Y)) < 40))
+    half = MarginMap(GaussianNB()).fit(X[few], Y[few])
+    by_hand = MarginMap(GaussianNB(), cv=[every_second(Y[few])]).fit(X[few], Y[few])
+    assert_array_equal(half.confusion_, by_hand.confusion_)
+    assert_array_equal(half.cv_results_["accuracy"], by_hand.cv_results_["accuracy"])
+    assert_array_equal(half.transform(NEW), by_hand.transform(NEW))
+
+
+def test_of_many_rows_some_of_each_class_are_held_out(monkeypatch):
+    rows, labels = overlapping(4, 400)
+    monkeypatch.setattr(held_out, "HALF_ROWS", 50)
+    thinned = MarginMap(GaussianNB()).fit(rows, labels)
+    quarter = np.flatnonzero(np.arange(400) // 4 % 4 == 0)
+    splits = [tuple(quarter[side] for side in every_second(labels[quarter]))]
+    assert [len(side) for side in splits[0]] == [52, 48]
+    by_hand = MarginMap(GaussianNB(), cv=splits).fit(rows, labels)
+    assert_array_equal(thinned.confusion_, by_hand.confusion_)
+    assert_array_equal(thinned.transform(NEW), by_hand.transform(NEW))
+
+
+@pytest.mark.parametrize("noise", [0.3, 2.5])
+def test_the_default_takes_the_cost_that_predicts_held_out_rows_better(noise):
+    rng = np.random.default_rng(1)
+    labels = np.arange(240) % 3
+    rows = np.eye(3)[labels] * np.sign(rng.normal(size=(240, 1))) + noise * rng.normal(
+        size=(240, 3)
+    )
+    seen, new = every_second(labels)
+    fitted = MarginMap().fit(rows, labels)
+    gamma = 1 / (3 * rows.var())
+    scores = [
+        SVC(C=C, gamma=gamma).fit(rows[seen], labels[seen]).score(rows[new], labels[new])
+        for C in (1.0, 100.0)
+    ]
+    assert_allclose(fitted.cv_results_["classifier_accuracy"], scores)
+    assert fitted.classifier_.C == [1.0, 100.0][int(np.argmax(scores))]
+
+
+def test_the_default_takes_the_principal_components_of_many_columns():
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(120, 130)) / np.arange(1, 131)
+    wide = np.hstack([X, rng.normal(size=(len(X), 117))]) @ mixing
+    fitted = MarginMap(sharpness=2.0).fit(wide, Y)
+    with_pca = make_pipeline(PCA(100, svd_solver="full"), SVC(C=10.0))
+    by_hand = MarginMap(with_pca, sharpness=2.0).fit(wide, Y)
+    assert np.abs(fitted.transform(wide) - by_hand.transform(wide)).mean() < 1e-2
+    sparse = MarginMap(sharpness=2.0).fit(sp.csr_matrix(wide), Y)
+    direct = MarginMap(SVC(C=10.0), sharpness=2.0).fit(wide, Y)
+    assert np.abs(sparse.transform(wide) - direct.transform(wide)).mean() < 1e-2
+
+
+def test_weights_reach_all_steps_of_a_pipeline_that_take_them():
+    weights = 1 + np.arange(len(X)) % 2
+    copies = np.repeat(np.arange(len(X)), weights)
+    chain = make_pipeline(StandardScaler(), PCA(2), GaussianNB())
+    assert_allclose(
+        MarginMap(chain.set_params(pca="passthrough"), sharpness=2.0)
+        .fit(X, Y, sample_weight=weights)
+        .transform(NEW),
+        MarginMap(chain, sharpness=2.0).fit(X[copies], Y[copies]).transform(NEW),
+        atol=1e-9,
+    )
 
 
 def test_digits_in_two_dimensions():
@@ -476,8 +546,9 @@ def test_other_misfits_are_explained():
         MarginMap(DecisionTreeClassifier()).fit(X, np.zeros(len(X)))
     with pytest.raises(InvalidInputError, match="1 class"):
         MarginMap().fit(X, np.zeros(len(X)))
+    chain = make_pipeline(StandardScaler(), KNeighborsClassifier())
     with pytest.raises(InvalidInputError, match="takes no sample_weight"):
-        MarginMap(make_pipeline(StandardScaler(), SVC())).fit(X, Y, sample_weight=np.ones(len(X)))
+        MarginMap(chain).fit(X, Y, sample_weight=np.ones(len(X)))
     broken = type("Broken", (Shapeless,), {"value": np.nan})()
     with pytest.raises(InvalidInputError, match="NaN or infinite"):
         MarginMap(broken).fit(X, Y)

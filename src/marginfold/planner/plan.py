@@ -274,7 +274,7 @@ def _parts_of(estimator: Any, rows: Rows, n_classes: int) -> list[_Part]:
     """Return the fits of estimators of this package, none for a stranger without any inside."""
     if hasattr(estimator, "steps"):
         return _pipeline(estimator, rows, n_classes)
-    if hasattr(estimator, "planned_classifier"):
+    if hasattr(estimator, "planned_classifiers"):
         return _margin_map(estimator, rows, n_classes)
     if hasattr(estimator, "estimator") and hasattr(estimator, "cv"):
         return _search(estimator, rows, n_classes)
@@ -304,11 +304,12 @@ def _pipeline(pipeline: Any, rows: Rows, n_classes: int) -> list[_Part]:
 
 
 def _margin_map(margin_map: Any, rows: Rows, n_classes: int) -> list[_Part]:
-    """Return the classifier, fitted once for the map and once for each fold of its sharpness."""
-    classifier = margin_map.planned_classifier(rows.n_rows)
+    """Return the classifier, fitted once for the map and once a split for each candidate."""
+    candidates = margin_map.planned_classifiers(rows.n_columns)
     automatic = isinstance(margin_map.sharpness, str)
-    fits = 1 + (_folds(margin_map.cv) if automatic else 0)
-    return [replace(part, fits=fits * part.fits) for part in _parts_of(classifier, rows, n_classes)]
+    fits = 1 + (_folds(margin_map.cv) * len(candidates) if automatic else 0)
+    parts = _parts_of(candidates[0], rows, n_classes)
+    return [replace(part, fits=fits * part.fits) for part in parts]
 
 
 def _search(search: Any, rows: Rows, n_classes: int) -> list[_Part]:
@@ -347,6 +348,8 @@ def _candidates(search: Any) -> int:
 
 
 def _folds(cv: Any) -> int:
+    if isinstance(cv, str):  # one half against the other
+        return 1
     if isinstance(cv, Iterable) and isinstance(cv, Sized):
         return len(cv)
     return int(check_cv(cv).get_n_splits())
