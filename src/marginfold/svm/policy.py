@@ -22,6 +22,7 @@ from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.svm.certificate import certify
 from marginfold.svm.coordinate_descent import descend
 from marginfold.svm.interior_point import (
+    COLD_MU,
     COMPILED,
     MANY_DIMENSIONS,
     NEWTON_SECONDS,
@@ -54,8 +55,8 @@ LARGEST_ZONE = 0.7
 SIMILAR = 2.0
 """Largest ratio of two metrics up to which the active set of one is tried on the other."""
 
-NEAR_MU = 0.1
-"""Start of the central path at a similar solution; one measured for each problem saves nothing."""
+NEAR_MU = 0.03
+"""Start of the central path at a similar solution, for each squared ratio of the metrics."""
 
 FIRST_WIDTH, FEWEST = 0.3, 5
 """Half-width of a first warm zone, in medians of the distance to the margin, and its fewest rows
@@ -146,7 +147,8 @@ class _Solver:
         if len(problem.scale) > MANY_DIMENSIONS:
             return self._alone(problem, last.dual)
         ratios = chain.scale / problem.scale
-        if ratios.max(initial=0.0) <= SIMILAR * ratios.min(initial=np.inf):
+        apart = float(ratios.max(initial=1.0) / ratios.min(initial=1.0))
+        if apart <= SIMILAR:
             point = self.kernels.on_sets_of(problem, last.dual)
             if point is not None:
                 return SVMSolution.of(point, n_iter=0, tol=self.plain.tol)
@@ -156,7 +158,8 @@ class _Solver:
             screened = self._screened(problem, weights, chain)
             if screened is not None:
                 return screened
-        solution = self.plain.iterate(problem, self.kernels, Start(NEAR_MU, weights))
+        start = Start(min(COLD_MU, NEAR_MU * apart * apart), weights)
+        solution = self.plain.iterate(problem, self.kernels, start)
         return solution if solution.converged else self._alone(problem)
 
     def _alone(self, problem: SVMProblem, dual: Array | None = None) -> SVMSolution:
