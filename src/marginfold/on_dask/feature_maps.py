@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps import ExactKernel, FeatureMap, Linear, LowRankKernel, Transformed
 from marginfold.geometry.moments import row_sums
-from marginfold.graphs.anchors import picked_rows
+from marginfold.graphs.anchor_graph import picked_rows
 from marginfold.linalg.blocks import Block, total
 from marginfold.linalg.tall import Array
 from marginfold.on_dask.blocks import DaskBlocks

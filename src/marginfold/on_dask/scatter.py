@@ -17,7 +17,7 @@ from marginfold.graphs import (
     TotalGraph,
     WithinClassGraph,
 )
-from marginfold.graphs.anchors import Anchors, anchor_means, block_scatter, block_sums
+from marginfold.graphs.anchor_graph import Anchors, anchor_means, block_scatter, block_sums
 from marginfold.graphs.rule import graph_name
 from marginfold.linalg.blocks import Block, total
 from marginfold.linalg.tall import Array
