@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid, check_cv
 
 from marginfold.errors import InvalidInputError
+from marginfold.linalg.tall import one_blas_thread
 from marginfold.planner.check import alternative
 from marginfold.planner.costs import peak_memory, peaks, step_costs
-from marginfold.planner.machine import slowness
 from marginfold.planner.workload import (
     N_CLASSES,
     Rows,
@@ -30,6 +32,15 @@ UNCERTAINTY = 4.0
 
 MINUTE, HOUR = 60.0, 3600.0
 """Seconds of larger units."""
+
+SIZE, REPEATS = 400, 3
+"""Shape of the matrix product that is timed, and how often it is."""
+
+REFERENCE_SECONDS = 3.2e-3
+"""The time of this product where the rates of `marginfold.planner.costs` were measured."""
+
+PLAUSIBLE = (0.1, 20.0)
+"""Range of the factor: a machine outside is more likely to have been busy."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +252,23 @@ def _steps(part: _Part) -> Iterator[Step]:
     for cost, memory in zip(costs, peaks(costs), strict=True):
         name = f"{part.name}{cost.step}" + (f" x {part.fits}" if part.fits > 1 else "")
         yield Step(name, memory + part.held_bytes, part.fits * slowness() * cost.seconds)
+
+
+@cache
+def slowness() -> float:
+    """Return how many times longer than on the machine of the rates work takes here.
+
+    One small matrix product is timed at the first call, about 10 ms.
+    """
+    A = np.linspace(0.0, 1.0, SIZE * SIZE).reshape(SIZE, SIZE)
+    times = []
+    with one_blas_thread():
+        A @ A
+        for _ in range(REPEATS):
+            begun = time.thread_time()
+            A @ A
+            times.append(time.thread_time() - begun)
+    return float(np.clip(min(times) / REFERENCE_SECONDS, *PLAUSIBLE))
 
 
 @dataclass(frozen=True)
