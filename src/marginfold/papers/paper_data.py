@@ -16,7 +16,6 @@ SCALINGS = {
     "train": "each feature to [-1, 1] on the training rows",
     "whole": "each feature to [-1, 1] on all rows before they are split, as the papers did",
     "global": "one factor for the whole matrix to [-1, 1] before it is split (001: 'uniformly')",
-    "none": "as they are",
 }
 """The scalings by name, in words."""
 
@@ -102,8 +101,6 @@ def _means(seen: Array, *, within_range: bool) -> Array:
 
 
 def _range(seen: Array, scaling: str) -> tuple[Array, Array]:
-    if scaling == "none":
-        return np.zeros(seen.shape[1]), np.ones(seen.shape[1])
     low, high = seen.min(axis=0), seen.max(axis=0)
     if scaling == "global":
         low, high = np.full_like(low, low.min()), np.full_like(high, high.max())

@@ -273,21 +273,9 @@ def slowness() -> float:
 
 @dataclass(frozen=True)
 class _Part:
-    """Fits of one estimator inside another.
+    """Fits of an estimator of this package inside another, one after the other.
 
-    Attributes
-    ----------
-    estimator : object
-        One of this package.
-    work : Workload
-    fits : int
-        How many fits like this, one after the other.
-    name : str
-        What its steps are called before their own names.
-    held_bytes : float
-        Memory that others hold meanwhile.
-    note : str
-        What was assumed.
+    Its steps are called ``name`` before their own names; others hold ``held_bytes`` meanwhile.
     """
 
     estimator: Any

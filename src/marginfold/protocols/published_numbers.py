@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from marginfold.errors import InvalidParameterError
-from marginfold.validation.parameters import Choice, shown
+from marginfold.validation.parameters import Choice, check_arguments, shown
 
 PAPERS = {"lsva": "000", "wsvda": "001", "gesvm": "002", "mrgepsvm": "003", "svmpca": "004"}
 """The number of the paper that a study repeats."""
@@ -71,9 +71,7 @@ def tables(study: str) -> list[str]:
     >>> tables("lsva")
     ['I', 'II', 'III', 'IV']
     """
-    studies = Choice(*TABLES)
-    if not studies.allows(study):
-        raise InvalidParameterError(f"study must be {studies}; got {shown(study)}.")
+    check_arguments(study=(study, Choice(*TABLES)))
     return list(TABLES[study])
 
 

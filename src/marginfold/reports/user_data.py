@@ -14,9 +14,7 @@ from marginfold.plotting import svg
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Figure
 from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
-
-NOTHING = "–"
-"""Where there is no number."""
+from marginfold.reports.tables import NOTHING
 
 SHOWN = 12
 """Classes that the report counts."""
