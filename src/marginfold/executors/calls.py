@@ -48,15 +48,8 @@ def run_calls(
         Called with the item and the `WorkerLostError` of a call that was given up; what it returns
         is taken as the result.  Without it the error is raised, after all other results.
 
-    Yields
-    ------
-    tuple of int and object
-        Position of the item, and the result.
-
     Raises
     ------
-    WorkerLostError
-        If the process of a call died too often.
     ClusterError
         If the cluster was lost or its workers cannot make the calls.  What was yielded is valid.
     Exception

@@ -142,19 +142,9 @@ class AnchorGraph(GraphRule):
         return AnchorLaplacian(len(weights), anchors, anchors.weights(X), weights)
 
     def choose(self, blocks: RowBlocks, weights: FloatArray) -> Anchors:
-        """Choose the anchors of rows in blocks.
+        """Choose the anchors of rows, as the Z of blocks that may live on other machines.
 
-        Parameters
-        ----------
-        blocks : RowBlocks
-            The rows of X, as the Z of each block. They may live on other machines.
-        weights : array of shape (n,)
-            Sample weights of all rows.
-
-        Returns
-        -------
-        Anchors
-            The same, up to rounding, however the rows are cut.
+        They are the same, up to rounding, however the rows are cut.
         """
         check_parameters(self, CONSTRAINTS)
         n_anchors, width = self.n_anchors, self.width

@@ -243,13 +243,7 @@ def uses_labels(rule: object) -> bool:
 
 
 def laplacian_of(rule: GraphLike, rows: GraphRows) -> Laplacian:
-    """Build the graph of a rule on valid rows; one with a ``build`` of its own checks them again.
-
-    Parameters
-    ----------
-    rule : GraphRule, or any object with ``build``
-    rows : GraphRows
-    """
+    """Build a graph on valid rows; a rule with a ``build`` of its own checks them again."""
     if isinstance(rule, GraphRule) and type(rule).build is GraphRule.build:
         return rule.build_on(rows)
     return rule.build(rows.X, rows.codes, unlabeled=ABSENT, sample_weight=rows.weights)

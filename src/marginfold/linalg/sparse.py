@@ -240,18 +240,9 @@ def _verified(S: sp.csr_array, values: Array, vectors: Array) -> float:
 def _lanczos_pairs(S: sp.csr_array, constant: Array, k: int, squared: bool) -> tuple[Array, Array]:
     """Return the k smallest pairs of S beside the constant vector, with orthonormal vectors.
 
-    Parameters
-    ----------
-    S : sparse matrix of shape (n, n)
-        Symmetric and positive semi-definite; connected, so that 0 is a simple eigenvalue.
-    constant : array of shape (n,)
-        The vector of that eigenvalue, of norm 1.
-    k : int
-    squared : bool
-        Whether S is the square of a Laplacian.
+    S is symmetric, positive semi-definite and connected, so that 0 is a simple eigenvalue, whose
+    vector of norm 1 is ``constant``; ``squared`` says that it is the square of a Laplacian.
 
-    Notes
-    -----
     One vector alone may find an eigenvalue less often than it occurs.  So Lanczos is repeated
     beside what was found until nothing smaller is left.  A vector that is not exact, as the last
     ones may be if an eigenvalue occurs often, is searched for anew: nothing beside it could ever

@@ -163,12 +163,13 @@ def _counted_rows(
     ends = np.cumsum(lengths)[:-1]
     sizes = [int(np.count_nonzero(part)) for part in np.split(weights, ends)]
     starts = np.cumsum([0, *sizes[:-1]])
-    labelled = [
-        tasks([part], counted_rows, _short(own_codes), _short(own_weights), int(start))[0]
-        for part, own_codes, own_weights, start in zip(
-            parts, np.split(codes, ends), np.split(weights, ends), starts, strict=True
+    each = [
+        (_short(own_codes), _short(own_weights), int(start))
+        for own_codes, own_weights, start in zip(
+            np.split(codes, ends), np.split(weights, ends), starts, strict=True
         )
     ]
+    labelled = tasks(parts, counted_rows, each=each)
     some = [i for i, size in enumerate(sizes) if size]
     n_bytes = 8.0 * n_features * sum(sizes)
     return DaskBlocks(kept([labelled[i] for i in some], n_bytes), np.array(sizes)[some], n_features)
@@ -193,9 +194,9 @@ def _points(feature_map: FeatureMap, rows: DaskBlocks, blocks: DaskBlocks) -> Da
 
 def _members(rows: DaskBlocks, codes: Array, code: int, factor: float) -> DaskBlocks:
     sizes = [int(np.count_nonzero(part == code)) for part in rows.cut(codes)]
-    starts = [int(start) for start in np.cumsum([0, *sizes[:-1]])]
+    starts = [(int(start),) for start in np.cumsum([0, *sizes[:-1]])]
     some = [i for i, size in enumerate(sizes) if size]
-    members = rows.derived(members_of_class, starts, code, factor)
+    members = tasks(rows.parts, members_of_class, code, factor, each=starts)
     return DaskBlocks([members[i] for i in some], np.array(sizes)[some], rows.n_columns)
 
 
@@ -217,16 +218,9 @@ def check_graph(rule: GraphLike | None) -> None:
 def graph_form(
     rule: GraphLike, blocks: DaskBlocks, points: DaskBlocks, codes: Array, weights: Array
 ) -> GraphForm:
-    """Return the form of a graph on rows in blocks.
+    """Return the form, in coordinates, of a graph that is built on points.
 
-    Parameters
-    ----------
-    rule : graph rule
-        A graph of classes, `AnchorGraph`, or sums and multiples of them.
-    blocks, points : DaskBlocks
-        Coordinates, and the rows that the graph is built on.
-    codes, weights : arrays of shape (n,)
-        Class numbers and weights of the same rows.
+    Codes and weights belong to the same rows.
     """
     if isinstance(rule, SumGraph):
         first, second = (

@@ -62,16 +62,9 @@ def check_feature_map(feature_map: FeatureMap) -> None:
 
 
 def fit_feature_map(feature_map: FeatureMap, rows: DaskBlocks, ranges: Array | None) -> int:
-    """Fit a feature map on the rows; return the number of coordinates.
+    """Fit a feature map in place on the rows that count; return the number of coordinates.
 
-    Parameters
-    ----------
-    feature_map : object
-        Unfitted; it is fitted in place.
-    rows : DaskBlocks
-        The rows that count.
-    ranges : array of shape (2, n_features) or None
-        Their smallest and largest values, if these are known.
+    ``ranges`` are the smallest and largest values of each feature, if these are known.
     """
     check_feature_map(feature_map)
     if isinstance(feature_map, LowRankKernel):

@@ -53,19 +53,9 @@ def row_count(name: str) -> int:
 def split_scaled(
     X: Array, train: Array, test: Array, scaling: str = "train"
 ) -> tuple[Array, Array]:
-    """Return scaled training and test rows; missing values become the mean of their feature.
+    """Return scaled training and test rows, by their numbers and a name in `SCALINGS`.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        NaN marks a missing value.
-    train, test : arrays of row numbers
-    scaling : str
-        A name in `SCALINGS`.
-
-    Returns
-    -------
-    train_rows, test_rows : arrays
+    NaN marks a missing value, which becomes the mean of its feature.
 
     Examples
     --------

@@ -101,15 +101,18 @@ def draw(figure: Figure) -> Drawing:
     width = SINGLE_WIDTH if alone else n_columns * PANEL_WIDTH
     height = SINGLE_HEIGHT if alone else n_rows * PANEL_HEIGHT
     with matplotlib.style.context(["default", RC]):
-        looks = styles(figure)
-        pixels = _too_many(figure, looks)
+        panels = [
+            list(zip(panel.series, looks, strict=True))
+            for panel, looks in zip(figure.panels, styles(figure), strict=True)
+        ]
+        everything = [pair for styled in panels for pair in styled]
         drawing = Drawing(figsize=(width, height), layout="constrained")
         places = drawing.subplots(n_rows, n_columns, squeeze=False).ravel()
-        for axes, panel, panel_looks in zip(places, figure.panels, looks, strict=False):
-            _draw_panel(axes, panel, panel_looks, pixels=pixels)
+        for axes, panel, styled in zip(places, figure.panels, panels, strict=False):
+            _draw_panel(axes, panel, styled, pixels=_too_many(everything))
         for axes in places[len(figure.panels) :]:
             axes.remove()
-        _draw_legend(drawing, figure, looks)
+        _draw_legend(drawing, everything)
     return drawing
 
 
@@ -138,21 +141,15 @@ def _check_series(series: Series, place: str) -> None:
         )
 
 
-def _too_many(figure: Figure, looks: list[list[Style]]) -> bool:
-    """Return whether the points of the figure are too many for vectors."""
-    pairs = [
-        (series, look)
-        for panel, panel_looks in zip(figure.panels, looks, strict=True)
-        for series, look in zip(panel.series, panel_looks, strict=True)
-        if series.kind in SCATTERED
-    ]
-    n_shapes = len({shape(series, look) for series, look in pairs})
-    n_points = sum(len(series.x) for series, _ in pairs)
+def _too_many(styled: Styled) -> bool:
+    """Return whether the points of a figure are too many for vectors."""
+    points = [(series, look) for series, look in styled if series.kind in SCATTERED]
+    n_shapes = len({shape(series, look) for series, look in points})
+    n_points = sum(len(series.x) for series, _ in points)
     return n_points > (MANY_POINTS if n_shapes == 1 else MANY_SHAPES)
 
 
-def _draw_panel(axes: Axes, panel: Panel, looks: list[Style], *, pixels: bool) -> None:
-    styled = list(zip(panel.series, looks, strict=True))
+def _draw_panel(axes: Axes, panel: Panel, styled: Styled, *, pixels: bool) -> None:
     draw_bars(axes, [(s, look) for s, look in styled if s.kind == "bars"])
     points = [(s, look) for s, look in styled if s.kind in SCATTERED]
     draw_points(axes, points, pixels=pixels)
@@ -183,13 +180,12 @@ def _set_ticks(axes: Axes, panel: Panel) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
 
 
-def _draw_legend(drawing: Drawing, figure: Figure, looks: list[list[Style]]) -> None:
+def _draw_legend(drawing: Drawing, styled: Styled) -> None:
     """Put the names below all panels, where they cover no data."""
     entries: dict[tuple[str, str], Artist] = {}
-    for panel, panel_looks in zip(figure.panels, looks, strict=True):
-        for series, look in zip(panel.series, panel_looks, strict=True):
-            if series.name:
-                entries.setdefault((series.name, series.kind), _key(series, look))
+    for series, look in styled:
+        if series.name:
+            entries.setdefault((series.name, series.kind), _key(series, look))
     if not entries:
         return
     names = [name for name, _ in entries]

@@ -122,20 +122,9 @@ def cell(
 ) -> Cell:
     """Return the cell of a table in percent, with its mark.
 
-    Parameters
-    ----------
-    row, column : str
-    records : sequence of Record
-        All that the cell rests on; a skipped one gives its reason.
-    values : sequence of SeedValue
-        Errors as shares.
-    n_rows : int
-        Rows of the data set, for the sampling error.
-    printed : Printed, optional
-    accuracy : bool, default=False
-        Whether the table shows 100 minus the error.
-    counted : bool, default=True
-        False for a variant of what is printed.
+    Values are errors as shares; ``accuracy`` shows 100 minus them.  The records are all that the
+    cell rests on (a skipped one gives its reason), ``n_rows`` are for the sampling error, and a
+    variant of what is printed is not ``counted``.
     """
     empty = Cell(
         row,

@@ -76,18 +76,7 @@ def tables(study: str) -> list[str]:
 
 
 def printed(study: str, table: str) -> dict[tuple[str, str], Printed]:
-    """Return the cells of one table by row and column, in printed order.
-
-    Parameters
-    ----------
-    study : {"lsva", "wsvda", "gesvm", "mrgepsvm"}
-        The method whose paper prints the table; see `tables` for what there is.
-    table : str
-        The name of the table, for instance ``"IV"``.
-
-    Returns
-    -------
-    dict of (row, column) to Printed
+    """Return the cells of one table by row and column, in printed order; `tables` has the names.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -368,11 +368,4 @@ def _number(value: Any) -> Any:
 def installed_versions() -> str:
     """Return the versions of marginfold, Python and what is computed with, in one line."""
     parts = [f"marginfold {__version__}", f"Python {platform.python_version()}"]
-    return ", ".join(parts + [f"{name} {_version(name)}" for name in COMPUTES_WITH])
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
+    return ", ".join(parts + [f"{name} {version(name)}" for name in COMPUTES_WITH])

@@ -46,14 +46,6 @@ def render(report: Report) -> str:
     by a click on (or Enter in) a heading, and the records behind a number are shown below its
     table.  All text is escaped.  The same report gives the same page.
 
-    Parameters
-    ----------
-    report : Report
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from marginfold.reports import Report, Section, render
@@ -73,15 +65,7 @@ def render(report: Report) -> str:
 
 
 def write_report(report: Report, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write the report as one HTML file, in one step.
-
-    Parameters
-    ----------
-    report : Report
-    path : str or path
-        In a folder that exists.
-    overwrite : bool, default=False
-        Whether an existing file may be replaced.
+    """Write the report as one HTML file, in one step, into a folder that exists.
 
     Examples
     --------
@@ -200,15 +184,8 @@ def sort_key(entry: Entry, column: Column) -> str | None:
 def query(source: Mapping[str, Any]) -> str:
     """Return the SQL that selects the records with these columns; what is no column is left out.
 
-    Parameters
-    ----------
-    source : mapping
-        Values by column.  A list stands for any of its values; a mapping, for the columns that
-        hold JSON, for its entries, and as ``options`` for exactly these.
-
-    Returns
-    -------
-    str
+    A list stands for any of its values; a mapping, for the columns that hold JSON, for its
+    entries, and as ``options`` for exactly these.
 
     Examples
     --------

@@ -30,15 +30,7 @@ def comparison_report(
 ) -> Report:
     """Return the report: the recommendation, the methods, the pictures and all the evidence.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    verdict : Verdict
-    figures : sequence of Figure
-    records : sequence of Record
-        The errors of all folds, shown in the last section.
-    facts : mapping
-        How it came about.
+    The records are the errors of all folds; ``facts`` say how it came about.
     """
     rows = comparison.source.read()
     protocol = (
