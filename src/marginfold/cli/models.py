@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from marginfold.data import TableModel
 
-PREDICTION = "prediction"
-"""The column of predicted classes."""
-
 TRANSFORM_EXAMPLES = """\b
 Examples:
   marginfold transform iris.skops new.csv --out components.csv
@@ -85,7 +82,7 @@ def _answer(command: str, path: Path, data: Path, keep: list[str]) -> pd.DataFra
         )
     frame = _read_rows(model, data, keep)
     if command == "predict":
-        columns = {PREDICTION: model.predict(frame)}
+        columns = {"prediction": model.predict(frame)}
     else:
         names = model.method.get_feature_names_out().tolist()
         columns = dict(zip(names, model.transform(frame).T, strict=True))

@@ -14,9 +14,6 @@ from marginfold.validation.parameters import Count, Number, check_arguments
 if TYPE_CHECKING:
     import pandas as pd
 
-LICENSE = "none needed: generated"
-"""Terms of a data set that a formula makes."""
-
 SINE_WIDTH = 3.0
 """Half the width of the noisy sine: one period, drawn three times as wide as it is high."""
 
@@ -152,4 +149,5 @@ _SINE = "Rows along one period of a sine; y is the position along it."
 def _generated(
     X: NDArray[Any], y: NDArray[Any], target_names: tuple[str, ...], description: str
 ) -> Dataset:
-    return Dataset(X, y, ("x1", "x2"), target_names, description, "generated", LICENSE)
+    terms = "none needed: generated"
+    return Dataset(X, y, ("x1", "x2"), target_names, description, "generated", terms)

@@ -10,18 +10,30 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import marginfold
 from marginfold._version import __version__
 from marginfold.data.table_model import TableModel
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
+from marginfold.estimators.discriminant import KDA, LDA
+from marginfold.estimators.eigenmaps import LaplacianEigenmaps
+from marginfold.estimators.gesvm import GESVC, LapSVC
+from marginfold.estimators.graph_embedding import GraphEmbedding
+from marginfold.estimators.locally_linear import LocallyLinearEmbedding
+from marginfold.estimators.lpp import LPP, NPE
+from marginfold.estimators.lsva import LSVA
+from marginfold.estimators.margin_map import MarginMap
+from marginfold.estimators.mmda import MMDA
+from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.projection import AffineSubspace, FixedPoint, Learned, LeastSquares
-from marginfold.feature_maps.transformed import Transformed
+from marginfold.estimators.svm_pca import SVMPCA
+from marginfold.estimators.twinsvm import TwinSVC
+from marginfold.estimators.wsvda import WSVDA
+from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel, Transformed
+from marginfold.graphs import SHORTHANDS, PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph
 from marginfold.graphs.neighbors import HeatLink
 from marginfold.graphs.reconstruction import BarycentricLink
-from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable, write_file
-from marginfold.svm import Automatic
+from marginfold.svm import Automatic, InteriorPoint, LibSVM
 
 SCHEMA = 1
 """Number of the layout of a model file; a larger one was written by a later marginfold."""
@@ -38,15 +50,14 @@ COMPARED = ("marginfold", "numpy", "scikit-learn")
 LOSSY_KEYS = frozenset({"bool", "bool_"})
 """Types of dictionary keys that the format reads back as something else."""
 
-PUBLIC = [name for name in marginfold.__all__ if name[0].isupper() and name != "SubspaceSearchCV"]
-"""The public estimators, kernels, graphs and solvers; of a search the best estimator is saved."""
-
 TYPES = (
-    *(getattr(marginfold, name) for name in PUBLIC),
-    *(Automatic, BarycentricLink, HeatLink, ScaledGraph, SumGraph, TableModel, Transformed),
-    *(AffineSubspace, FixedPoint, Learned, LeastSquares),
+    *(GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding),
+    *(LapSVC, LaplacianEigenmaps, LocallyLinearEmbedding, MarginMap, TwinSVC),
+    *(ExactKernel, Linear, LowRankKernel, Transformed, Automatic, InteriorPoint, LibSVM),
+    *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
+    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
 )
-"""These, and what a fitted one may be made of."""
+"""The public estimators, and what a fitted one may be made of."""
 
 FOREIGN = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"})
 """Plain containers in fitted scikit-learn parts that skops does not trust by itself: the type of

@@ -149,7 +149,7 @@ class _CallQueue:
                 self._cancel([shared, *(future for _, future in running.values())])
 
     def _submit(self, work: Callable[..., Any], *args: Any, name: str) -> Any:
-        with _quiet():
+        with quiet():
             return self._link.submit(
                 work, *args, key=f"{name}-{uuid4().hex}", pure=False, retries=ATTEMPTS
             )
@@ -244,8 +244,8 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the advice to split a large graph: the function is sent once as it is."""
+def quiet() -> Iterator[None]:
+    """Silence the advice to split a large graph: what is large is sent once, as it is."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield

@@ -6,9 +6,7 @@ scattered: when a worker dies, the scheduler makes its blocks again, and the tas
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +19,7 @@ from dask.delayed import Delayed
 from dask.sizeof import sizeof
 
 from marginfold.errors import InvalidInputError, WorkerLostError
+from marginfold.executors.cluster import quiet
 from marginfold.linalg.blocks import Block
 from marginfold.linalg.tall import Array
 from marginfold.runtime.memory import available_memory
@@ -110,7 +109,7 @@ def kept(parts: Sequence[Delayed], n_bytes: float) -> list[Delayed]:
         return list(parts)
     if client is None:
         return list(dask.persist(*parts))
-    with _quiet():
+    with quiet():
         return list(client.persist(list(parts), retries=RETRIES))
 
 
@@ -122,7 +121,7 @@ def computed(wanted: Sequence[Delayed], *, stage: str) -> list[Any]:
         results = list(dask.compute(*wanted))
         report(stage, len(wanted), len(wanted))
         return results
-    with _quiet():
+    with quiet():
         futures = client.compute(list(wanted), retries=RETRIES)
     for done, _ in enumerate(distributed.as_completed(futures), 1):
         report(stage, done, len(futures))
@@ -170,14 +169,6 @@ def _block_size(block: Block) -> int:
 
 
 sizes.register(Block, _block_size)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave out the advice to split a large graph: class numbers travel once, with their block."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sending large graph")
-        yield
 
 
 def _cluster_memory(client: Any) -> float | None:

@@ -35,9 +35,6 @@ NEEDS_NO_ROWS = (
 )
 """Transformers that learn nothing from the rows but the number of features."""
 
-FEW_ROWS = 2
-"""Rows that such a transformer is given, to see their features."""
-
 
 def check_feature_map(feature_map: FeatureMap) -> None:
     """Refuse feature maps that need all rows at one place."""
@@ -127,7 +124,8 @@ def _fitted(transformer: Any, rows: DaskBlocks) -> Any:
         return transformer
     if isinstance(transformer, Nystroem):
         return _fitted_nystroem(clone(transformer), rows)
-    return clone(transformer).fit(rows_at(rows, np.arange(min(FEW_ROWS, rows.n_rows))))
+    few = np.arange(min(2, rows.n_rows))  # it looks at their features alone
+    return clone(transformer).fit(rows_at(rows, few))
 
 
 def _fitted_nystroem(nystroem: Nystroem, rows: DaskBlocks) -> Nystroem:

@@ -30,9 +30,6 @@ from marginfold.validation.rows import is_unlabelled
 UNCERTAINTY = 4.0
 """Factor by which the time may differ either way (see ``benchmarks/planner.py``)."""
 
-MINUTE, HOUR = 60.0, 3600.0
-"""Seconds of larger units."""
-
 SIZE, REPEATS = 400, 3
 """Shape of the matrix product that is timed, and how often it is."""
 
@@ -207,7 +204,7 @@ def duration(seconds: float) -> str:
     >>> duration(0.0123), duration(75), duration(9000)
     ('12 ms', '1.2 min', '2.5 h')
     """
-    sizes = {"h": HOUR, "min": MINUTE, "s": 1.0, "ms": 1e-3}
+    sizes = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3}
     unit = next((unit for unit, size in sizes.items() if seconds >= size), "ms")
     count = seconds / sizes[unit]
     return f"{count:.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"

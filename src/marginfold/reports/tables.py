@@ -34,9 +34,6 @@ NUMERAL = re.compile(r"(?:[IVXLC]+|[0-9]+[a-z]?)\b")
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$&])")
 """What Markdown would read as markup."""
 
-BLANK = re.compile(r"\s+")
-"""A line break would end a row of a table."""
-
 
 class ShownTable:
     """The rows, columns, counts and notes of a table.
@@ -204,7 +201,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", BLANK.sub(" ", text).strip())
+    return SPECIAL.sub(r"\\\1", " ".join(text.split()))  # a line break would end a row
 
 
 def paper_section(tables: Sequence[Table], figures: Sequence[Figure], *, title: str) -> Section:
