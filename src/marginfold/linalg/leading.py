@@ -209,14 +209,8 @@ class _Krylov:
 def pencil_pairs(A: Array, B: Array, k: int) -> tuple[Array, Array]:
     """Return the k largest pairs of ``A v = mu B v``, with ``v'Bv = 1``, largest first.
 
-    Parameters
-    ----------
-    A : array of shape (r, r)
-        Symmetric.
-    B : array of shape (r, r)
-        Symmetric and positive definite: it stands on the right, so that a singular A is harmless.
-    k : int
-        At most r pairs are returned.
+    Both are symmetric, and B is positive definite: it stands on the right, so that a singular A is
+    harmless.  At most as many pairs are returned as there are rows.
 
     Examples
     --------
