@@ -94,7 +94,8 @@ def test_three_rows_of_each_side_are_enough_to_begin(monkeypatch):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("cost", [1e-4, 1e-2])
-def test_small_costs_leave_most_rows_inside_the_margin(cost, compiled):
+def test_small_costs_leave_most_rows_inside_the_margin(cost, compiled, monkeypatch):
+    monkeypatch.setattr(policy, "SMALL", 0)
     problem = separable(cost=cost, gap=2.0, seed=5)
     solution = Automatic(tol=EXACT, compiled=compiled).solve(problem.U, problem.y, problem.c)
     check_full(batch_of(problem), solution)
@@ -131,6 +132,7 @@ def test_too_many_rows_leave_the_problem_to_others(monkeypatch):
 @BOTH_WAYS
 def test_few_rows_that_are_not_solved_leave_it_too(compiled, monkeypatch):
     """Too few iterations for a working set: the answer is that of all rows, and certified."""
+    monkeypatch.setattr(policy, "SMALL", 0)
     monkeypatch.setattr(policy, "solve_nearest", _badly(solve_nearest))
     problem = separable(gap=2.0, seed=4)
     solution = Automatic(tol=EXACT, compiled=compiled).solve(problem.U, problem.y, problem.c)
@@ -147,8 +149,9 @@ def _badly(original):
 
 
 @BOTH_WAYS
-def test_a_batch_of_which_some_are_apart(compiled):
+def test_a_batch_of_which_some_are_apart(compiled, monkeypatch):
     """Each problem has its own way and all come back in their order."""
+    monkeypatch.setattr(policy, "SMALL", 0)
     problem = separable(gap=2.0, seed=6)
     mixed = np.where(np.random.default_rng(8).random(N_ROWS) < 0.5, 1.0, -1.0)
     signs = np.stack([mixed, problem.y, -mixed, -problem.y])
@@ -169,7 +172,8 @@ def _with_idle_rows(problem, seed=9):
 
 
 @BOTH_WAYS
-def test_rows_without_cost_do_not_take_part(compiled):
+def test_rows_without_cost_do_not_take_part(compiled, monkeypatch):
+    monkeypatch.setattr(policy, "SMALL", 0)
     problem = _with_idle_rows(separable(gap=2.0, seed=10))
     solution = Automatic(tol=EXACT, compiled=compiled).solve(problem.U, problem.y, problem.c)
     idle = problem.c == 0

@@ -42,8 +42,8 @@ ROUTES = {
     "screened only": {"WARM_ROWS": 20, "SIMILAR": 0.0},
     "narrow zones": {"WARM_ROWS": 20, "SIMILAR": 0.0, "FEWEST": 0, "FIRST_WIDTH": 1e-3},
     "zones too large": {"WARM_ROWS": 20, "SIMILAR": 0.0, "LARGEST_SHARE": 0.05},
-    "screened cold": {"TALL": 20, "WARM_ROWS": 20},
-    "screened cold, given up": {"TALL": 20, "WARM_ROWS": 20, "LARGEST_SHARE": 0.01},
+    "screened cold": {"TALL": 20, "SMALL": 20, "WARM_ROWS": 20},
+    "screened cold, given up": {"TALL": 20, "SMALL": 20, "WARM_ROWS": 20, "LARGEST_SHARE": 0.01},
 }
 """Constants under which small problems go the ways of large ones."""
 

@@ -44,6 +44,9 @@ from marginfold.svm.problem import (
 from marginfold.svm.screening import LARGEST_SHARE, LOCAL_BLOCK, dual_of, sift, solve_nearest
 from marginfold.validation.parameters import Number, check_parameters
 
+SMALL = 16_000
+"""Numbers in the rows up to which it is not asked which rows matter."""
+
 WARM_ROWS, TALL = 3000, 30_000
 """Rows from which a problem is screened, from the solution of a similar one and from a sample."""
 
@@ -164,7 +167,7 @@ class _Solver:
         if r > MANY_DIMENSIONS:
             if self.sweeps is not None:
                 found = descend(self.sweeps, problem, tol=self.plain.tol, start=dual)
-        else:
+        elif n * r > SMALL:
             found = solve_nearest(problem, self._solve_part, self.kernels, tol=self.plain.tol)
             if found is None and n >= TALL:
                 found = self._screened(problem)
