@@ -79,6 +79,7 @@ def _mrgepsvm(manifold: str) -> Make:
             graph=graph,
             manifold=manifold,
             normalize=False,
+            multiclass="one_vs_rest",
             **kernel,
         )
 
@@ -86,11 +87,18 @@ def _mrgepsvm(manifold: str) -> Make:
 
 
 def _twin(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
-    return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, normalize=False, **kernel)
+    return TwinSVC(
+        C1=params["C"],
+        ridge=TWIN_RIDGE,
+        loss="hinge",
+        normalize=False,
+        multiclass="one_vs_rest",
+        **kernel,
+    )
 
 
 def _gepsvm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
-    return GEPSVC(ridge=params["ridge"], normalize=False, **kernel)
+    return GEPSVC(ridge=params["ridge"], normalize=False, multiclass="one_vs_rest", **kernel)
 
 
 def _svm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
