@@ -143,9 +143,9 @@ class MRGEPSVC(NearestPlane):
             return None
         return resolve_graph(self._default_graph() if self.graph is None else self.graph)
 
-    def _planes(self, rows: PlaneRows) -> Array:
-        planes, self.eigenvalues_ = rows.solve(self._plane)
-        return planes
+    def _planes(self, rows: PlaneRows) -> tuple[Array, Array]:
+        normals, offsets, self.eigenvalues_ = rows.solve(self._plane)
+        return normals, offsets
 
     def _plane(self, problem: PlaneProblem) -> tuple[Array, float]:
         """Solve 003 eq. (26) for one plane, with the definite matrix on the right."""

@@ -15,7 +15,7 @@ from marginfold.estimators.multiclass import OneVsRestClassifier, one_vs_one_val
 from marginfold.estimators.plane_rows import Heights, PlaneRows, PlaneTask, plane_tasks
 from marginfold.feature_maps import is_linear
 from marginfold.geometry.one_vs_rest import class_factors
-from marginfold.linalg.tall import Array, one_blas_thread, row_blocks
+from marginfold.linalg.tall import Array, one_blas_thread
 from marginfold.planner.check import check_memory
 from marginfold.validation.parameters import (
     Choice,
@@ -39,6 +39,9 @@ SHOWN_TERMS = 10
 
 NO_OFFSET = 1e-12
 """An offset below this, beside a unit normal, is printed as 0."""
+
+BLOCK_BYTES = 1 << 26
+"""Size of the distances of the rows that are decided upon at a time."""
 
 NAMED = 5
 """Planes that are missing are named in a warning up to this many."""
@@ -102,8 +105,8 @@ class NearestPlane(OneVsRestClassifier):
         return None
 
     @abstractmethod
-    def _planes(self, rows: PlaneRows) -> Array:
-        """Return the planes (rows, offset last) and set what certifies them."""
+    def _planes(self, rows: PlaneRows) -> tuple[Array, Array]:
+        """Return normals (rows) and offsets of the planes, and set what certifies them."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the planes.
@@ -131,7 +134,7 @@ class NearestPlane(OneVsRestClassifier):
             self.classes_ = read.classes
             c = coordinates(self.kernel, read.X, read.weights, read.codes)
             self.feature_map_ = c.feature_map
-            with one_blas_thread(len(c.total) + 1):
+            with one_blas_thread(c.n_columns + 1):
                 rows = PlaneRows.of(
                     c,
                     self._class_factors(c),
@@ -140,7 +143,7 @@ class NearestPlane(OneVsRestClassifier):
                     tikhonov=self.tikhonov,
                     normalize=bool(self.normalize),
                 )
-                self._store(rows, self._planes(rows))
+                self._store(rows)
             if graph is not None and not rows.joins_rows:
                 warn(
                     f"{type(self).__name__}: {graph!r} joins no different rows of a class, so that "
@@ -158,12 +161,13 @@ class NearestPlane(OneVsRestClassifier):
         totals = np.bincount(np.asarray(c.codes)[counted], c.weights[counted])
         return np.asarray(totals.sum() / (len(totals) * totals))
 
-    def _store(self, rows: PlaneRows, planes: Array) -> None:
+    def _store(self, rows: PlaneRows) -> None:
         """Set the planes as unit normals and offsets, with the rest on the negative side."""
-        heights = rows.heights(planes)
+        normals, offsets = self._planes(rows)
+        heights = rows.heights(normals, offsets)
         placed = heights.high - heights.low > DEGENERATE * heights.largest
-        normals, offsets = rows.basis.weights(planes[:, :-1].T).T, planes[:, -1]
-        norms = np.where(placed, np.linalg.norm(normals, axis=1), 1.0)
+        normals = rows.basis.weights(normals.T).T
+        norms = np.where(placed, np.sqrt(np.einsum("ij,ij->i", normals, normals)), 1.0)
         norms[placed] *= -_sides(heights, normals)[placed]
         normals /= norms[:, None]
         normals[~placed] = 0.0
@@ -266,11 +270,11 @@ class NearestPlane(OneVsRestClassifier):
         silent = np.zeros(n_planes // 2, dtype=bool)
         if not missing.all():
             silent = missing[0::2] | missing[1::2]
-        values = np.empty((X.shape[0], n_classes))
-        for block in row_blocks(X.shape[0], n_planes):
-            distances = self._distances(X[block])
+        values, size = np.empty((X.shape[0], n_classes)), max(1, BLOCK_BYTES // (8 * n_planes))
+        for start in range(0, len(values), size):
+            distances = self._distances(X[start : start + size])
             margins = np.where(silent, 0.0, distances[:, 0::2] - distances[:, 1::2])
-            values[block] = one_vs_one_values(margins, n_classes)
+            values[start : start + size] = one_vs_one_values(margins, n_classes)
         return values
 
 

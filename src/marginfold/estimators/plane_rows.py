@@ -23,8 +23,8 @@ from scipy.linalg.lapack import dpstrf
 
 from marginfold.estimators.inputs import Coordinates, LocalCoordinates
 from marginfold.estimators.multiclass import class_pairs
-from marginfold.geometry.metric import NO_SCATTER
-from marginfold.geometry.tikhonov import TikhonovBasis, tikhonov_basis
+from marginfold.geometry.metric import NO_SCATTER, rank_of
+from marginfold.geometry.tikhonov import TikhonovBasis, dual_basis, rkhs_basis
 from marginfold.linalg.blocks import Block, total
 from marginfold.linalg.tall import Array, gram
 from marginfold.runtime.memory import require_memory
@@ -39,8 +39,8 @@ vowel, glass, satellite, wine, german and image: 1e-4 loses 6 points on german w
 NO_SPAN = 4.0
 """Squared lengths below this many roundings, times the number of rows, span nothing."""
 
-COPIES = 2.5
-"""Arrays of the size of all planes that a fit has at the same time, at most."""
+COPIES = 2.0
+"""Arrays of the size of all normals that a fit has at the same time, at most."""
 
 
 @dataclass(frozen=True)
@@ -194,16 +194,18 @@ class PlaneRows:
         tikhonov: str,
         normalize: bool,
     ) -> Self:
-        """Choose the coordinates for a Tikhonov term (see `tikhonov_basis`)."""
-        weighted = total(c.blocks.map(weighted_scatter, factors))
+        """Choose the coordinates for the Tikhonov term in the norm of w or of its coefficients."""
         size = float(_sizes(c, factors).sum())
-        basis = tikhonov_basis(weighted, size, tikhonov, normalize)
+        if tikhonov == "dual":
+            basis = dual_basis(_scatter(c, factors), size, normalize)
+        else:
+            basis = rkhs_basis(sum(c.blocks.map(weighted_squares, factors)), size, normalize)
         return cls(c, factors, basis, tasks, graph)
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """Dimensions in which the rows vary, and one for the offset."""
-        return self.basis.rank + 1
+        return rank_of(_scatter(self.coordinates, self.factors)) + 1
 
     @property
     def n_coordinates(self) -> int:
@@ -226,21 +228,24 @@ class PlaneRows:
     # All planes
     # ----------------------------------------------------------------------------------------
 
-    def solve(self, work: Callable[[PlaneProblem], tuple[Array, float]]) -> tuple[Array, Array]:
-        """Return the planes (rows, offset last) and the figures that ``work`` has for them."""
-        shape = len(self.tasks), self.n_coordinates
+    def solve(
+        self, work: Callable[[PlaneProblem], tuple[Array, float]]
+    ) -> tuple[Array, Array, Array]:
+        """Return normals (rows) and offsets, and the figures that ``work`` has for the planes."""
+        shape = len(self.tasks), self.n_coordinates - 1
         if self.tasks[0].rest is not None:
             require_memory(
                 8.0 * COPIES * shape[0] * shape[1],
                 f"A pair of planes for each of {shape[0] // 2} pairs of classes",
                 'multiclass="one_vs_rest" or kernel=LowRankKernel("rbf", rank=100)',
             )
-        planes, figures = np.empty(shape), np.empty(shape[0])
+        normals, offsets, figures = np.empty(shape), np.empty(shape[0]), np.empty(shape[0])
         for k, problem in enumerate(self._problems()):
             report("planes", k, len(self.tasks))
             v, figures[k] = work(problem)
-            planes[k] = problem.space.lift(v)
-        return planes, figures
+            plane = problem.space.lift(v)
+            normals[k], offsets[k] = plane[:-1], plane[-1]
+        return normals, offsets, figures
 
     def _problems(self) -> Iterator[PlaneProblem]:
         """Yield the problems in the order of the tasks; the two of a pair share their space."""
@@ -257,9 +262,9 @@ class PlaneRows:
             return self
         return PairSpan.of(self, first, second)
 
-    def heights(self, planes: Array) -> Heights:
-        """Return where the rows that each plane is about lie above it (planes in rows)."""
-        work = planes, self.tasks, self.factors, self.basis
+    def heights(self, normals: Array, offsets: Array) -> Heights:
+        """Return where the rows that each plane is about lie above it."""
+        work = normals, offsets, self.tasks, self.factors, self.basis
         parts = self.coordinates.blocks.map(plane_heights, *work)
         return Heights(
             low=np.min(np.stack([part.low for part in parts]), axis=0),
@@ -398,6 +403,7 @@ class PairSpan:
     found: dict[int, tuple[Array, Array]]
     pivots: Array
     triangle: Array
+    _moments: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, rows: PlaneRows, first: int, second: int) -> Self:
@@ -425,7 +431,9 @@ class PairSpan:
 
     def own(self, code: int) -> Array:
         """Return the moments of the rows of a class."""
-        return gram(*self.found[code])
+        if code not in self._moments:
+            self._moments[code] = gram(*self.found[code])
+        return self._moments[code]
 
     def rest(self, task: PlaneTask) -> Array:
         """Return the moments of the rows of the other class."""
@@ -456,6 +464,12 @@ class PairSpan:
         return np.asarray(shares @ self.pivots)
 
 
+def weighted_squares(block: Block, factors: Array) -> float:
+    """Return the sum of the squared lengths of the rows of a block, with all weights."""
+    lengths = np.einsum("ij,ij->i", block.Z, block.Z)
+    return float((block.weights * factors[block.codes]) @ lengths)
+
+
 def weighted_scatter(block: Block, factors: Array) -> Array:
     """Return Z'Z of a block with the weights of the classes."""
     return gram(block.Z, block.weights * factors[block.codes])
@@ -482,7 +496,12 @@ def rest_rows(
 
 
 def plane_heights(
-    block: Block, planes: Array, tasks: Sequence[PlaneTask], factors: Array, basis: TikhonovBasis
+    block: Block,
+    normals: Array,
+    offsets: Array,
+    tasks: Sequence[PlaneTask],
+    factors: Array,
+    basis: TikhonovBasis,
 ) -> Heights:
     """Return where the rows of a block lie above planes, class by class."""
     n_planes = len(tasks)
@@ -493,8 +512,7 @@ def plane_heights(
     for code in np.unique(block.codes):
         members = np.flatnonzero(block.codes == code)
         about = np.flatnonzero((owns == code) | (rests == code) | (rests == -1))
-        normals, offsets = planes[about, :-1], planes[about, -1]
-        heights = basis.rows(block.Z[members]) @ normals.T + offsets
+        heights = basis.rows(block.Z[members]) @ normals[about].T + offsets[about]
         low[about] = np.minimum(low[about], heights.min(axis=0))
         high[about] = np.maximum(high[about], heights.max(axis=0))
         weights = block.weights[members] * factors[code]
@@ -507,6 +525,13 @@ def plane_heights(
 def extended(Z: Array, basis: TikhonovBasis) -> Array:
     """Return the rows h of rows z."""
     return np.column_stack([basis.rows(Z), np.ones(len(Z))])
+
+
+def _scatter(c: Coordinates, factors: Array) -> Array:
+    """Return Z'Z with the weights of the classes."""
+    if (factors == 1.0).all():
+        return c.total
+    return total(c.blocks.map(weighted_scatter, factors))
 
 
 def _sizes(c: Coordinates, factors: Array) -> Array:

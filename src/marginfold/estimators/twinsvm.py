@@ -164,12 +164,14 @@ class TwinSVC(NearestPlane):
             return None
         return resolve_graph(self.graph)
 
-    def _planes(self, rows: PlaneRows) -> Array:
+    def _planes(self, rows: PlaneRows) -> tuple[Array, Array]:
         self.n_iter_ = 1
-        planes, self.gap_ = rows.solve(self._hinge if self.loss == "hinge" else self._least_squares)
+        normals, offsets, self.gap_ = rows.solve(
+            self._hinge if self.loss == "hinge" else self._least_squares
+        )
         if self.gap_.max() > self.tol:
             warn(uncertified_note(self, self.gap_.max()), UncertifiedWarning)
-        return planes
+        return normals, offsets
 
     def _form(self, problem: PlaneProblem) -> Array:
         """Return A = P + dM M + dT T."""
