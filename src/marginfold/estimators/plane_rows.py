@@ -104,7 +104,7 @@ class PlaneProblem:
         """Q, the moments of the rows that the plane is to be far from."""
         return self.space.rest(self.task)
 
-    @cached_property
+    @property
     def graph(self) -> Array | None:
         """M, the scatter of the graph on the rows of the class; None without a graph."""
         return self.space.graph_moments(self.task.own)
