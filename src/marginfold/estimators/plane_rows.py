@@ -32,9 +32,9 @@ from marginfold.runtime.progress import report
 
 AUTOMATIC_RIDGE = 5e-4
 """``ridge="auto"`` as a share of the trace of P, which does not depend on the number of coordinates
-as the mean eigenvalue does.  Of 1e-5 to 3e-3 the best for the linear and the rbf kernel at once on
-vowel, glass, satellite, wine, german and image: 1e-4 loses 6 points on german with the rbf kernel,
-3e-3 loses 5 on image with it and 2 on vowel without."""
+as the mean eigenvalue does.  Of 1e-5 to 3e-3 a choice for the linear and the rbf kernel at once, on
+vowel, glass, satellite, wine, german and image: 1e-4 loses 3 points on german with the rbf kernel,
+3e-3 loses 5 on image with it and 1 on vowel without (`benchmarks/twin_planes.py`)."""
 
 NO_SPAN = 4.0
 """Squared lengths below this many roundings, times the number of rows, span nothing."""
