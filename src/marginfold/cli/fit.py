@@ -60,8 +60,8 @@ PARAMETERS = {
 }
 """The parameter that each option sets."""
 
-RENAMED = {("TwinSVC", "C"): "C1"}
-"""Parameters that a class calls otherwise."""
+RENAMED = {("TwinSVC", "C"): "C1", ("TwinSVC", "graph_weight"): None}
+"""Parameters that a class calls otherwise, or that do nothing there without another one (None)."""
 
 FOLDS = 5
 """Folds of the cross-validated error; fewer if the smallest class has fewer rows."""
@@ -205,7 +205,7 @@ def build_method(method: str, options: Mapping[str, Any]) -> Any:
     settings = {}
     for option, value in given.items():
         parameter = RENAMED.get((name, PARAMETERS[option]), PARAMETERS[option])
-        if parameter not in parameters:
+        if parameter is None or parameter not in parameters:
             known = [o for o, p in PARAMETERS.items() if RENAMED.get((name, p), p) in parameters]
             has = f"it takes {', '.join(known)}" if known else "it takes none of these options"
             raise InvalidInputError(f"method {method} has no {option}; {has}.")

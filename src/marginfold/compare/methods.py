@@ -39,6 +39,9 @@ COSTS = (1.0, 10.0, 100.0)
 RIDGES = (1e-2, 1.0)
 """Ridges of planes to choose from."""
 
+PLANES = "one_vs_rest"
+"""Planes of several classes: one for each class."""
+
 KERNEL_COST = 10.0
 """C of kernel embeddings."""
 
@@ -108,6 +111,10 @@ def _rbf(size: Size) -> Any:
     if size.n_rows <= EXACT_ROWS:
         return ExactKernel("rbf", rank=rank)
     return Nystroem(n_components=rank, random_state=0)
+
+
+def _twin(size: Size, C1: float) -> Any:
+    return TwinSVC(C1=C1, ridge=1e-2, multiclass=PLANES, kernel=_rbf(size))
 
 
 def _embedding(make: Callable[[Size], Any], weights: Sequence[float] = ()) -> Any:
@@ -207,17 +214,19 @@ METHODS: dict[str, Compared] = {
     ),
     "GEPSVC": Compared(
         "nonparallel planes, linear",
-        _choice(lambda s, ridge: GEPSVC(ridge=ridge), ridge=RIDGES),
+        _choice(lambda s, ridge: GEPSVC(ridge=ridge, multiclass=PLANES), ridge=RIDGES),
         fit="gepsvc",
     ),
     "MRGEPSVC": Compared(
         "nonparallel planes with a graph, linear",
-        _choice(lambda s, **p: MRGEPSVC(**p), graph_weight=WEIGHTS, ridge=RIDGES),
+        _choice(
+            lambda s, **p: MRGEPSVC(multiclass=PLANES, **p), graph_weight=WEIGHTS, ridge=RIDGES
+        ),
         fit="mrgepsvc",
     ),
     "TwinSVC": Compared(
         "twin planes by least squares, rbf",
-        _choice(lambda s, C1: TwinSVC(C1=C1, loss="least_squares", kernel=_rbf(s)), C1=(1.0, 10.0)),
+        _choice(_twin, C1=(1.0, 10.0)),
         fit="twinsvc --kernel rbf",
     ),
     LARGEST_CLASS: Compared(

@@ -21,7 +21,7 @@ from marginfold.feature_maps import (
 from marginfold.geometry.metric import Metric, Penalty, rank_of
 from marginfold.geometry.moments import spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
-from marginfold.graphs import GraphLike, GraphRows, laplacian_of
+from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.linalg.tall import Array, SharedRows, dense, gram, is_constant, rotated
 from marginfold.planner.check import check_memory
@@ -185,10 +185,14 @@ class LocalCoordinates:
     def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
         """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
         members = np.flatnonzero((self.codes == code) & (self.weights > 0))
+        return np.asarray(self.class_laplacian(rule, code, factor).scatter(self.Z[members]))
+
+    def class_laplacian(self, rule: GraphLike, code: int, factor: float) -> Laplacian:
+        """Return the Laplacian of a graph on the rows of one class, their weights multiplied."""
+        members = np.flatnonzero((self.codes == code) & (self.weights > 0))
         one_class = np.zeros(len(members), dtype=np.intp)
         weights = factor * self.weights[members]
-        laplacian = laplacian_of(rule, GraphRows.of(self.points[members], weights, one_class))
-        return np.asarray(laplacian.scatter(self.Z[members]))
+        return laplacian_of(rule, GraphRows.of(self.points[members], weights, one_class))
 
     def solver_rows(self, metric: Metric) -> SharedRows:
         """Return the labelled rows in the eigenvectors of the metric."""

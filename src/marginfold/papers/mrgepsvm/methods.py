@@ -120,25 +120,24 @@ def candidates(method: str, tried: Grid) -> list[dict[str, float]]:
 def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -> Any:
     """Return an unfitted estimator, with the rbf kernel if there is a gamma."""
     name, _, variant = method.partition(" ")
-    kernel: dict[str, Any] = {}
+    common: dict[str, Any] = {"normalize": False, "multiclass": "one_vs_rest"}
     if "gamma" in params:
-        tikhonov = "rkhs" if variant == "rkhs" else setting.tikhonov
-        kernel = {"kernel": ExactKernel("rbf", gamma=params["gamma"]), "tikhonov": tikhonov}
+        common["tikhonov"] = "rkhs" if variant == "rkhs" else setting.tikhonov
+        common["kernel"] = ExactKernel("rbf", gamma=params["gamma"])
     match name:
         case "SVM":
-            width = {"gamma": params["gamma"]} if kernel else {"kernel": "linear"}
+            width = {"gamma": params["gamma"]} if "gamma" in params else {"kernel": "linear"}
             return SVC(C=params["C"], **width)
         case "TSVM":
-            return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, normalize=False, **kernel)
+            return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, loss="hinge", **common)
         case "GEPSVM":
-            return GEPSVC(ridge=params["ridge"], normalize=False, **kernel)
+            return GEPSVC(ridge=params["ridge"], **common)
     return MRGEPSVC(
         ridge=params["ridge"],
         graph_weight=params["graph_weight"],
         graph=NeighborGraph(NEIGHBORS, width=setting.width, mode="mutual", within_class=True),
         manifold="numerator" if variant == "numerator" else "denominator",
-        normalize=False,
-        **kernel,
+        **common,
     )
 
 
