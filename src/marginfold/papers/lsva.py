@@ -76,6 +76,10 @@ WEIGHTS = (0.1, 100.0)
 """The range of lambda in 000 section IV; it has 30 values, and does not say how they are spread."""
 
 
+TASKS = "one_vs_rest"
+"""The round robin of 000 Algorithm 1."""
+
+
 LIBSVM_GAP = 1e-3
 """Duality gap that is asked of libsvm with kernels, whose rank is n; its own criterion is 1e-6."""
 
@@ -98,7 +102,11 @@ def _graph() -> NeighborGraph:
 
 def _llsva(**options: Any) -> Make:
     def make(size: StudySize, n_columns: int) -> EmbeddingMethod:
-        settings: dict[str, Any] = {"graph": _graph(), "class_weight": None} | options
+        settings: dict[str, Any] = {
+            "graph": _graph(),
+            "class_weight": None,
+            "tasks": TASKS,
+        } | options
         estimator = LSVA(n_columns, C=COST, normalize_graph=False, **settings)
         return EmbeddingMethod(estimator, size.weights(*WEIGHTS))
 
@@ -107,7 +115,7 @@ def _llsva(**options: Any) -> Make:
 
 def _mmda(**options: Any) -> Make:
     return lambda size, n_columns: EmbeddingMethod(
-        MMDA(n_columns, **({"C": COST, "class_weight": None} | options))
+        MMDA(n_columns, **({"C": COST, "class_weight": None, "tasks": TASKS} | options))
     )
 
 
@@ -117,7 +125,11 @@ def _rbf() -> ExactKernel:
 
 def _klsva(**options: Any) -> Make:
     def make(size: StudySize, n_columns: int) -> EmbeddingMethod:
-        settings: dict[str, Any] = {"graph": _graph(), "class_weight": None} | options
+        settings: dict[str, Any] = {
+            "graph": _graph(),
+            "class_weight": None,
+            "tasks": TASKS,
+        } | options
         estimator = LSVA(
             size.n_kernel_components,
             C=COST,
