@@ -250,7 +250,7 @@ def test_new_names_in_any_order(model, problem, seed):
     assert_allclose(B * signs, A, rtol=0, atol=CLOSE)
     for task, other, sign in zip(old.tasks_, new.tasks_, signs, strict=True):
         side = set(names[np.atleast_1d(task)])
-        assert set(np.atleast_1d(other)) == side or sign < 0
+        assert (set(np.atleast_1d(other)) == side) == (sign > 0)
 
 
 @pytest.mark.parametrize("name", EVERY)

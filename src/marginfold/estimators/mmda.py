@@ -96,7 +96,7 @@ class MMDA(MarginSubspace):
     >>> mmda.transform(scale(X)).shape
     (178, 2)
     >>> mmda.tasks_
-    [0, 1]
+    [2, (1, 2)]
     """
 
     def __init__(
