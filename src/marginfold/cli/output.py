@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from marginfold.protocols.run import Outcome
     from marginfold.runtime.progress import Progress
 
-LINE = 100
-"""Characters of a line of words."""
-
 Follow = Callable[["Outcome | None", int, int], None]
 
 
@@ -65,7 +62,7 @@ def one_line(text: str) -> str:
 
 def show_words(text: str, *, indent: str = "") -> None:
     """Print a sentence in lines that fit a terminal, all but the first indented."""
-    typer.echo(textwrap.fill(text, LINE, subsequent_indent=indent))
+    typer.echo(textwrap.fill(text, width=100, subsequent_indent=indent))
 
 
 def _plain(value: Any) -> Any:

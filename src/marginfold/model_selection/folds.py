@@ -253,8 +253,7 @@ def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Mo
     for columns in _rounds(trial, part):
         begin = time.perf_counter()
         dimensions = [trial.dimensions[column] for column in columns]
-        estimator = clone(trial.estimator).set_params(n_components=max(dimensions))
-        members = members_of(estimator, trial.grid)
+        members = members_of(trial.estimator, {**trial.grid, "n_components": [max(dimensions)]})
         errors, shared = _fit(members, part, trial.error_score)
         fitted = [member for member, error in zip(members, errors, strict=True) if error is None]
         images = [] if trial.needs_pipeline else _images(fitted, part, trial.error_score)

@@ -17,7 +17,7 @@ from typing import Any
 from marginfold.graphs import ReconstructionGraph
 from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS, TREE_MAX_COLUMNS
 from marginfold.planner.workload import Workload, anchors_of, neighbors_of
-from marginfold.svm.policy import MANY_DIMENSIONS
+from marginfold.svm.interior_point import MANY_DIMENSIONS
 
 FLOAT, BASE = 8.0, 8e6
 """Bytes of a number, and of any fit: small arrays, and pages that the allocator keeps."""

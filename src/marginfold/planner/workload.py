@@ -162,20 +162,18 @@ def _mapped(kernel: KernelLike, rows: Rows, leading: int | None) -> Workload | N
     if isinstance(kernel, Linear) or (isinstance(kernel, str) and kernel == "linear"):
         return Workload(rows, "dual", n) if n < d else Workload(rows, "primal", d)
     named = isinstance(kernel, str) and kernel in KERNELS
-    if named or isinstance(kernel, ExactKernel) or _is_function(kernel):
+    transforms = hasattr(kernel, "transform")
+    is_function = callable(kernel) and not isinstance(kernel, type) and not transforms
+    if named or isinstance(kernel, ExactKernel) or is_function:
         limits = [
             rank for rank in (getattr(kernel, "rank", None), leading) if isinstance(rank, int)
         ]
         if limits and min(limits) < n:
             return Workload(rows, "exact kernel", min(limits), min(limits))
         return Workload(rows, "exact kernel", max(1, int(KERNEL_SHARE * n)))
-    if hasattr(kernel, "transform") and not isinstance(kernel, type):
+    if transforms and not isinstance(kernel, type):
         return Workload(rows, "low rank", min(output_columns(kernel, d), n))
     return None
-
-
-def _is_function(kernel: KernelLike) -> bool:
-    return callable(kernel) and not isinstance(kernel, type) and not hasattr(kernel, "transform")
 
 
 def _components_of(estimator: Any) -> int | None:

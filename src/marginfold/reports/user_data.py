@@ -14,9 +14,7 @@ from marginfold.plotting import svg
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Figure
 from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
-
-NOTHING = "–"
-"""Where there is no number."""
+from marginfold.reports.tables import NOTHING
 
 SHOWN = 12
 """Classes that the report counts."""
@@ -32,15 +30,7 @@ def comparison_report(
 ) -> Report:
     """Return the report: the recommendation, the methods, the pictures and all the evidence.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    verdict : Verdict
-    figures : sequence of Figure
-    records : sequence of Record
-        The errors of all folds, shown in the last section.
-    facts : mapping
-        How it came about.
+    The records are the errors of all folds; ``facts`` say how it came about.
     """
     rows = comparison.source.read()
     protocol = (

@@ -11,6 +11,7 @@ the point: the certificate evaluates both on the original problem.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -135,6 +136,36 @@ class Point(NamedTuple):
     dual: Array
     objective: float
     bound: float
+
+
+class Face(NamedTuple):
+    """The point that satisfies the equations of an active set.
+
+    ``excess`` is ``y (x's + b) - 1`` of all rows.
+    """
+
+    coef: Array
+    dual: Array
+    excess: Array
+
+
+class Kernels(NamedTuple):
+    """The seam to what numba compiles: four functions, in NumPy or those of `svm.kernels`.
+
+    Attributes
+    ----------
+    iterate
+        `interior_point.iterate`: steps of the interior point method.
+    solve_equations
+        `active_set.solve_equations`: the point of an active set.
+    dual_bound, evaluate
+        `certificate.dual_bound` and `certificate.evaluate`: the two bounds of a certificate.
+    """
+
+    iterate: Callable[..., bool]
+    solve_equations: Callable[[SVMProblem, Array, Array], Face | None]
+    dual_bound: Callable[[SVMProblem, Array], tuple[Array, Array, float]]
+    evaluate: Callable[[SVMProblem, Array, Array, float], Point]
 
 
 def without(N: Array, vectors: Array) -> Array:
@@ -340,12 +371,18 @@ class SVMBatch:
         positive = np.where(above, costs, 0.0).sum(axis=1)
         return np.minimum(positive, np.where(above, 0.0, costs).sum(axis=1))
 
-    def problem(self, b: int) -> SVMProblem:
-        """Return problem b of rows in an array; compiled functions need arrays of one kind."""
+    @cached_property
+    def _arrays(self) -> list[Array]:
+        """The arrays of all problems; compiled functions need them of one kind."""
         assert isinstance(self.rows, SharedRows)
-        own = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
+        own = self.signs, self.costs, self.scale, self.deflated
         parts = self.rows.table, self.rows.centre, *own
-        return SVMProblem(*[np.require(part, np.float64, ("C", "W")) for part in parts])
+        return [np.require(part, np.float64, ("C", "W")) for part in parts]
+
+    def problem(self, b: int) -> SVMProblem:
+        """Return problem b of rows in an array."""
+        table, centre, *own = self._arrays
+        return SVMProblem(table, centre, *(part[b] for part in own))
 
     def coded(self, b: int) -> CodedProblem:
         """Return problem b of rows in blocks."""

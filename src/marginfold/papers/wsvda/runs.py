@@ -132,12 +132,8 @@ junctions (EI, IE) against none, the four letters as 1 to 4.
 def windows(y: Array, n_folds: int, sizes: tuple[int, int]) -> list[tuple[Array, Array]]:
     """Return training and test rows of the paper's folds: windows over each class, in file order.
 
-    Parameters
-    ----------
-    y : array of 0 and 1
-    n_folds : int
-    sizes : pair of int
-        Rows of either class in a training fold; the last fold goes on from the first row.
+    ``sizes`` are the rows of either class, 0 and 1, in a training fold; the last fold goes on from
+    the first row.
 
     Examples
     --------
