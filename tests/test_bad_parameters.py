@@ -92,7 +92,7 @@ BAD_PARAMETERS = {
     "normalize_graph": ({"normalize_graph": "yes"}, "normalize_graph must be True or False.*'yes'"),
     "ridge zero": ({"ridge": 0.0}, "ridge must be.*> 0; got 0"),
     "ridge negative": ({"ridge": -1.0}, "ridge must be.*> 0; got -1"),
-    "tasks": ({"tasks": "pairs"}, "tasks must be one of 'one_vs_rest'.*got 'pairs'"),
+    "tasks": ({"tasks": "pairs"}, "tasks must be one of 'auto', 'one_vs_rest'.*got 'pairs'"),
     "on_exhausted": ({"on_exhausted": "go"}, "on_exhausted must be one of 'stop', 'pca'; got 'go'"),
     "kernel text": ({"kernel": "rfb"}, "kernel must be one of linear, rbf.*got 'rfb'"),
     "kernel None": ({"kernel": None}, "kernel must be one of.*got None"),

@@ -45,6 +45,9 @@ PLANES = "one_vs_rest"
 KERNEL_COST = 10.0
 """C of kernel embeddings."""
 
+TASKS = "one_vs_rest"
+"""The papers' tasks, whatever the number of components: the first k are those of k components."""
+
 KERNEL_RANK = 150
 """Coordinates of a kernel."""
 
@@ -146,22 +149,27 @@ METHODS: dict[str, Compared] = {
     "LPP": Compared(
         "linear map that keeps neighbors", _embedding(lambda s: LPP(s.n_components)), fit="lpp"
     ),
-    "MMDA": Compared("successive margins", _embedding(lambda s: MMDA(s.n_components)), fit="mmda"),
+    "MMDA": Compared(
+        "successive margins", _embedding(lambda s: MMDA(s.n_components, tasks=TASKS)), fit="mmda"
+    ),
     "LSVA": Compared(
         "successive margins with a neighbor graph",
-        _embedding(lambda s: LSVA(s.n_components), WEIGHTS),
+        _embedding(lambda s: LSVA(s.n_components, tasks=TASKS), WEIGHTS),
         fit="lsva",
     ),
     PERMUTED_GRAPH: Compared(
         "control: the same with the graph on other rows",
         _embedding(
-            lambda s: LSVA(s.n_components, graph=PermutedGraph(NeighborGraph(), s.draw)), WEIGHTS
+            lambda s: LSVA(
+                s.n_components, graph=PermutedGraph(NeighborGraph(), s.draw), tasks=TASKS
+            ),
+            WEIGHTS,
         ),
         control=True,
     ),
     "WSVDA": Compared(
         "successive margins, within-class scatter",
-        _embedding(lambda s: WSVDA(s.n_components)),
+        _embedding(lambda s: WSVDA(s.n_components, tasks=TASKS)),
         fit="wsvda",
     ),
     "KPCA": Compared(
@@ -176,7 +184,9 @@ METHODS: dict[str, Compared] = {
     ),
     "KLSVA": Compared(
         "LSVA with the rbf kernel",
-        _embedding(lambda s: LSVA(s.n_components, C=KERNEL_COST, kernel=_rbf(s)), WEIGHTS),
+        _embedding(
+            lambda s: LSVA(s.n_components, C=KERNEL_COST, kernel=_rbf(s), tasks=TASKS), WEIGHTS
+        ),
         fit="lsva --kernel rbf -C 10",
     ),
     "NCA": Compared(

@@ -200,7 +200,8 @@ def embedding(method: str, size: StudySize, n_columns: int, seed: int = 0) -> Em
     graph: Any = NeighborGraph(NEIGHBORS, width=WIDTH)
     rbf = ExactKernel("rbf", gamma="auto")
     name = method.removesuffix(" balanced")
-    margin: dict[str, Any] = {"C": COST, "class_weight": None if name == method else "balanced"}
+    class_weight = None if name == method else "balanced"
+    margin: dict[str, Any] = {"C": COST, "class_weight": class_weight, "tasks": "one_vs_rest"}
     if name in ("KLSVA", "KMMDA"):
         margin |= {"kernel": rbf, "solver": LibSVM(tol=LIBSVM_GAP)}
         n_columns = size.n_kernel_components

@@ -266,7 +266,7 @@ def evaluate(task: Task) -> list[Result]:
 
 def embedding(method: str, n_columns: int, options: Mapping[str, Any]) -> EmbeddingMethod:
     """Return a method of Table 3 with the given cost, ridge and weights."""
-    margin = {"class_weight": options["class_weight"]}
+    margin = {"class_weight": options["class_weight"], "tasks": "one_vs_rest"}
     match method:
         case "PCA":
             return EmbeddingMethod(SVMPCA(n_columns))
