@@ -53,6 +53,11 @@ def show_notes(notes: Iterable[str]) -> None:
         typer.echo(f"note: {one_line(note)}", err=True)
 
 
+def show_progress(text: str) -> None:
+    """Print a line on standard error that says how far the work is."""
+    typer.echo(one_line(text), err=True)
+
+
 def show_error(text: str) -> None:
     """Print what went wrong as one line on standard error."""
     typer.echo(f"error: {one_line(text)}", err=True)

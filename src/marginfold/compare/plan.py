@@ -1,0 +1,81 @@
+"""What a comparison may cost: how many rows are taken, and which methods come first.
+
+Nothing here looks at a clock.  The plan follows from the size of the table, the methods and the
+budget, so that the same command gives the same answer on a slow machine and on a fast one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marginfold.compare.methods import METHODS, Size
+
+BUDGET = 60.0
+"""Seconds that a comparison is planned for if nothing else is said."""
+
+CORES = 2.0
+"""Cores that the plan counts on; the number of processes does not change the answer."""
+
+PLANNED_FOLDS = 5.0
+"""Folds of all methods that a race of ten folds comes to: three of all, the rest of a third."""
+
+FEWEST_ROWS = 1_000
+"""A sample is never smaller than this, whatever the budget."""
+
+ROWS, COLUMNS, CLASSES = 4_500, 13, 5
+"""The table on which the seconds of `Compared` were measured."""
+
+BY_ROWS, BY_CLASSES, WIDE = 1.5, 0.3, 40.0
+"""How time grows: as this power of the rows, as this power of the classes, and twice the time for
+so many columns.  Between the 1.0 of a solver and the 2.0 of a neighbor search."""
+
+
+def fold_seconds(method: str, n_rows: int, n_columns: int, n_classes: int) -> float:
+    """Return about how long one fold of a method takes, with all its choices.
+
+    Parameters
+    ----------
+    method : str
+    n_rows : int
+        Rows of the table, not of the fold.
+    n_columns, n_classes : int
+
+    Examples
+    --------
+    >>> from marginfold.compare.plan import fold_seconds
+    >>> fold_seconds("PCA", 1000, 4, 2) < fold_seconds("KLSVA", 1000, 4, 2)
+    True
+    """
+    components = (
+        Size(n_rows, n_columns, n_classes).n_components / Size(ROWS, COLUMNS, CLASSES).n_components
+    )
+    growth = (n_rows / ROWS) ** BY_ROWS * (n_classes / CLASSES) ** BY_CLASSES
+    width = (1 + n_columns / WIDE) / (1 + COLUMNS / WIDE)
+    return METHODS[method].seconds * growth * components * width
+
+
+def planned_rows(
+    methods: Sequence[str], n_rows: int, n_columns: int, n_classes: int, budget: float
+) -> int:
+    """Return how many rows these methods can be compared on within a budget in seconds.
+
+    Examples
+    --------
+    >>> from marginfold.compare.plan import planned_rows
+    >>> planned_rows(["LDA"], 150, 4, 3, budget=60.0)
+    150
+    >>> planned_rows(["LDA", "KLSVA"], 1_000_000, 20, 10, budget=60.0) < 50_000
+    True
+    """
+    whole = sum(fold_seconds(method, n_rows, n_columns, n_classes) for method in methods)
+    share = budget * CORES / (PLANNED_FOLDS * whole)
+    if share >= 1:
+        return n_rows
+    affordable = int(n_rows * share ** (1 / BY_ROWS))
+    return min(n_rows, max(FEWEST_ROWS, _rounded(affordable)))
+
+
+def _rounded(number: int) -> int:
+    """Return a number of two digits and zeros, so that a report reads well."""
+    unit = 10 ** max(len(str(number)) - 2, 0)
+    return number // unit * unit
