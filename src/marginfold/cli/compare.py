@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from marginfold.protocols.run import Summary
     from marginfold.protocols.studies import Task
 
-CLOCK = 3.0
-"""The clock stops a comparison after so many budgets: the plan was far too low, or the machine is
-busy with something else."""
+CLOCK = 5.0
+"""The clock stops a comparison after so many budgets: then the plan was far too low, or the machine
+is very busy with something else."""
 
 OPENING = 0.5
 """Seconds of planned work that this process does before others have started, to have a first row

@@ -84,8 +84,12 @@ class Standings:
         left = 0.0
         for task in self.waiting:
             before = self.seconds.get(task.method)
-            left += np.mean(before) if before else pace * self.comparison.fold_seconds(task.method)
-        return float(left / self.n_jobs)
+            left += (
+                float(np.mean(before))
+                if before
+                else pace * self.comparison.fold_seconds(task.method)
+            )
+        return left / self.n_jobs
 
 
 class Lines(Standings):

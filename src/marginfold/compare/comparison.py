@@ -180,11 +180,11 @@ def _about_the_cuts(
     whole = comparison.n_measurements
     early = [row for row in rows if 0 < row.n_folds < whole]
     if stopped is not None:
-        never = sum(row.n_folds == 0 and not row.reason for row in rows)
         return [
             *said,
-            f"STOPPED BY THE CLOCK after {stopped:.0f} s: {len(early)} methods were measured on a "
-            f"part of the folds and {never} on none, so this answer depends on the speed of this "
+            f"STOPPED BY THE CLOCK after {stopped:.0f} s, before all planned folds were measured: "
+            f"this answer rests on {min(row.n_folds for row in rows if row.n_folds)} to "
+            f"{max(row.n_folds for row in rows)} of {whole} folds and depends on the speed of this "
             "machine. The same command goes on from here.",
         ]
     if early:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marginfold.compare.methods import METHODS, Size
+from marginfold.compare.methods import METHODS, MOST_COMPONENTS
 
 BUDGET = 60.0
 """Seconds that a comparison is planned for if nothing else is said."""
@@ -26,8 +26,8 @@ ROWS, COLUMNS, CLASSES = 4_500, 13, 5
 """The table on which the seconds of `Compared` were measured."""
 
 BY_ROWS, BY_CLASSES, WIDE = 1.5, 0.3, 40.0
-"""How time grows: as this power of the rows, as this power of the classes, and twice the time for
-so many columns.  Between the 1.0 of a solver and the 2.0 of a neighbor search."""
+"""How time grows: as this power of the rows above those of that table (below it in proportion), as
+this power of the classes, and twice the time for so many columns."""
 
 
 def fold_seconds(method: str, n_rows: int, n_columns: int, n_classes: int) -> float:
@@ -46,12 +46,12 @@ def fold_seconds(method: str, n_rows: int, n_columns: int, n_classes: int) -> fl
     >>> fold_seconds("PCA", 1000, 4, 2) < fold_seconds("KLSVA", 1000, 4, 2)
     True
     """
-    components = (
-        Size(n_rows, n_columns, n_classes).n_components / Size(ROWS, COLUMNS, CLASSES).n_components
-    )
-    growth = (n_rows / ROWS) ** BY_ROWS * (n_classes / CLASSES) ** BY_CLASSES
-    width = (1 + n_columns / WIDE) / (1 + COLUMNS / WIDE)
-    return METHODS[method].seconds * growth * components * width
+    ratio = n_rows / ROWS
+    by_rows = ratio**BY_ROWS if ratio > 1 else ratio
+    by_classes = (n_classes / CLASSES) ** BY_CLASSES
+    by_components = (1 + min(n_columns, MOST_COMPONENTS) / MOST_COMPONENTS) / 2
+    by_columns = (1 + n_columns / WIDE) / (1 + COLUMNS / WIDE)
+    return METHODS[method].seconds * by_rows * by_classes * by_components * by_columns
 
 
 def planned_rows(
@@ -67,12 +67,10 @@ def planned_rows(
     >>> planned_rows(["LDA", "KLSVA"], 1_000_000, 20, 10, budget=60.0) < 50_000
     True
     """
-    whole = sum(fold_seconds(method, n_rows, n_columns, n_classes) for method in methods)
-    share = budget * CORES / (PLANNED_FOLDS * whole)
-    if share >= 1:
-        return n_rows
-    affordable = int(n_rows * share ** (1 / BY_ROWS))
-    return min(n_rows, max(FEWEST_ROWS, _rounded(affordable)))
+    reference = sum(fold_seconds(method, ROWS, n_columns, n_classes) for method in methods)
+    share = budget * CORES / (PLANNED_FOLDS * reference)
+    affordable = ROWS * (share ** (1 / BY_ROWS) if share > 1 else share)
+    return min(n_rows, max(FEWEST_ROWS, _rounded(int(affordable))))
 
 
 def _rounded(number: int) -> int:

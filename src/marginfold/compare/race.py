@@ -74,8 +74,9 @@ class Race:
 
     Attributes
     ----------
-    granted : mapping of str to int
-        How many folds each method was given.
+    counted : mapping of str to int
+        How many folds of each method decide: those up to the last look, and before the first look
+        one.
     missing : list of Task
         What has to be computed before the next look; none at the end.
     going_on : list of str
@@ -84,7 +85,7 @@ class Race:
         What the records say at this point.
     """
 
-    granted: Mapping[str, int]
+    counted: Mapping[str, int]
     missing: Sequence[Task]
     going_on: Sequence[str]
     known: Mapping[str, Standing]
@@ -104,9 +105,9 @@ def counted_records(comparison: Comparison, store: RecordStore, **columns: Any) 
 
     Of each method these are the folds that the race gave it.
     """
-    granted = run_race(comparison, standings(comparison, store)).granted
+    counted = run_race(comparison, standings(comparison, store)).counted
     found = Evidence(store, comparison.fold_tasks()).any_records(**columns)
-    return [r for r in found if r.seed * comparison.n_folds + r.fold < granted[r.method]]
+    return [r for r in found if r.seed * comparison.n_folds + r.fold < counted[r.method]]
 
 
 def final_standings(comparison: Comparison, store: RecordStore) -> dict[str, Standing]:
@@ -162,9 +163,10 @@ def run_race(
             if np.isnan(found[method].shares[position])
             and not _settled(tasks[method, position], found[method], attempted)
         ]
-        granted |= given
         if missing:
-            return Race(granted, _in_order(missing, comparison), going_on, found)
+            counted = {method: max(n_folds, 1) for method, n_folds in granted.items()}
+            return Race(counted, _in_order(missing, comparison), going_on, found)
+        granted |= given
         going_on = _going_on({m: found[m].first(granted[m]) for m in found}, comparison)
 
 
