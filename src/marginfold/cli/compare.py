@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from marginfold.protocols.run import Summary
     from marginfold.protocols.studies import Task
 
-CLOCK = 5.0
+CLOCK = 10.0
 """The clock stops a comparison after so many budgets: then the plan was far too low, or the machine
 is very busy with something else."""
 
@@ -359,7 +359,7 @@ def _show(verdict: Verdict, comparison: Comparison) -> None:
             interval = f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}" if known else "too few folds"
             behind = [f"{r.behind.mean:+.1f}", interval]
         dimension = "" if r.dimension is None else f"{r.dimension:g}"
-        errors = [f"{r.error:.1f}", f"{r.spread:.1f}"]
+        errors = [f"{r.error:.1f}", "" if r.spread is None else f"{r.spread:.1f}"]
         folds = f"{r.n_folds}/{comparison.n_measurements}"
         rows.append([r.method, *errors, *behind, folds, dimension, f"{r.seconds:.2f}"])
     show_table(names, rows)

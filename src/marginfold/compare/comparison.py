@@ -122,7 +122,7 @@ def _row(method: str, known: Mapping[str, Standing], best: str, comparison: Comp
         method,
         METHODS[method].words,
         float(percent.mean()),
-        float(percent.std(ddof=1)) if len(percent) > 1 else 0.0,
+        float(percent.std(ddof=1)) if len(percent) > 1 else None,
         float(np.median(dimensions)) if dimensions else None,
         float(np.mean(list(seconds.values()))),
         None if method == best else behind(standing, known[best], comparison),
@@ -143,14 +143,16 @@ def _sentences(
 ) -> list[str]:
     by_name = {row.method: row for row in rows}
     candidates = [r.method for r in rows if r.error is not None and not METHODS[r.method].control]
-    said = [
-        f"Least error: {best} ({by_name[best].words}), {by_name[best].error:.1f} % (standard "
-        f"deviation over folds {by_name[best].spread:.1f} points)."
-    ]
-    if by_name[best].n_folds < LEAST_FOLDS:
+    row = by_name[best]
+    spread = (
+        "" if row.spread is None else f" (standard deviation over folds {row.spread:.1f} points)"
+    )
+    said = [f"Least error: {best} ({row.words}), {row.error:.1f} %{spread}."]
+    if row.n_folds < LEAST_FOLDS:
+        few = "1 fold is" if row.n_folds == 1 else f"{row.n_folds} folds are"
         said.append(
-            f"{by_name[best].n_folds} folds are too few to tell methods apart: at least "
-            f"{LEAST_FOLDS} are needed (--folds, --repeats)."
+            f"{few} too few to tell methods apart: at least {LEAST_FOLDS} are needed (--folds, "
+            "--repeats)."
         )
     else:
         said += _about_the_others(best, as_good, candidates, by_name)
@@ -180,22 +182,23 @@ def _about_the_cuts(
     whole = comparison.n_measurements
     early = [row for row in rows if 0 < row.n_folds < whole]
     if stopped is not None:
-        return [
-            *said,
+        said.append(
             f"STOPPED BY THE CLOCK after {stopped:.0f} s, before all planned folds were measured: "
-            f"this answer rests on {min(row.n_folds for row in rows if row.n_folds)} to "
-            f"{max(row.n_folds for row in rows)} of {whole} folds and depends on the speed of this "
-            "machine. The same command goes on from here.",
-        ]
-    if early:
-        folds = sorted({row.n_folds for row in early})
-        after = f"{folds[0]}" if len(folds) == 1 else f"{folds[0]} to {folds[-1]}"
+            f"this answer rests on {max(row.n_folds for row in rows)} of {whole} folds and depends "
+            "on the speed of this machine. The same command goes on from here."
+        )
+    elif early:
         said.append(
             f"{len(early)} of {len(rows)} methods were clearly behind (their 95 % intervals) after "
-            f"{after} of {whole} folds and were not measured on the others (--thorough measures "
-            "all)."
+            f"{_span([row.n_folds for row in early])} of {whole} folds and were not measured on "
+            "the others (--thorough measures all)."
         )
     return said
+
+
+def _span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _about_the_choice(n_candidates: int, comparison: Comparison) -> list[str]:

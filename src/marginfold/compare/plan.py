@@ -19,7 +19,7 @@ CORES = 2.0
 PLANNED_FOLDS = 5.0
 """Folds of all methods that a race of ten folds comes to: three of all, the rest of a third."""
 
-FEWEST_ROWS = 1_000
+FEWEST_ROWS = 500
 """A sample is never smaller than this, whatever the budget."""
 
 ROWS, COLUMNS, CLASSES = 4_500, 13, 5
