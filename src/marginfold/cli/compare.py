@@ -59,6 +59,9 @@ CLOCK = 10.0
 """The clock stops a comparison after so many budgets: then the plan was far too low, or the machine
 is very busy with something else."""
 
+LEAST_CLOCK = 60.0
+"""Seconds that the clock allows, however small the budget."""
+
 OPENING = 0.5
 """Seconds of planned work that this process does before others have started, to have a first row
 soon."""
@@ -140,7 +143,7 @@ def compare(
             show_notes(about_the_sample(comparison))
         with kept_in(folder):
             work = _Work(comparison, store, jobs, scheduler, report is not None, as_json)
-            stopped = work.run(None if seconds is None else CLOCK * seconds)
+            stopped = work.run(None if seconds is None else max(CLOCK * seconds, LEAST_CLOCK))
         verdict = conclude(comparison, store, stopped=stopped)
         if report is not None:
             _write(report, comparison, verdict, pictures(comparison, store), store, overwrite)
@@ -149,7 +152,8 @@ def compare(
             show_json(_result(data, comparison, verdict, work.counts(), folder, report))
         else:
             _show(verdict, comparison)
-            typer.echo(f"records: {store.path}")
+            if verdict.best:
+                typer.echo(f"records: {store.path}")
             if report is not None:
                 typer.echo(f"report:  {report}")
     if not verdict.best:

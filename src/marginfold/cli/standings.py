@@ -124,7 +124,7 @@ class LiveTable(Standings):
     def begin_tasks(self, tasks: Sequence[Task]) -> None:
         """Show what is taken up."""
         super().begin_tasks(tasks)
-        self.live.update(self.table())
+        self.live.update(self.table(), refresh=True)
 
     def move(self, outcome: Outcome | None, done: int, total: int) -> None:
         """Show what has come."""

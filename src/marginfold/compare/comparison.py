@@ -97,7 +97,13 @@ def conclude(
     best = leader(known)
     if not best:
         rows = [Row(m, METHODS[m].words, reason=_why_not(known[m])) for m in known]
-        return Verdict([*rows, *left_out], "", (), ["No method could be measured on all folds."])
+        said = "No method could be measured on all folds."
+        if stopped is not None:
+            said = (
+                f"STOPPED BY THE CLOCK after {stopped:.0f} s, before any method was measured. The "
+                "same command goes on from here; --methods lda,pca would be quick."
+            )
+        return Verdict([*rows, *left_out], "", (), [said])
     rows = [_row(method, known, best, comparison) for method in known]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))
     as_good = [
