@@ -86,17 +86,12 @@ def _plain(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def kept_in(folder: Path | None) -> Iterator[None]:
-    """Say after an interruption, or the loss of a cluster, whether what was computed is kept."""
+def kept_in(folder: Path) -> Iterator[None]:
+    """Say after an interruption, or the loss of a cluster, that what was computed is kept."""
     try:
         yield
     except (KeyboardInterrupt, ClusterError):
-        kept = (
-            "nothing is kept: with --run DIR a comparison goes on where it was"
-            if folder is None
-            else f"what was computed is kept in {folder}: the same command goes on from there"
-        )
-        show_notes([kept])
+        show_notes([f"what was computed is kept in {folder}: the same command goes on from there"])
         raise
 
 

@@ -29,7 +29,7 @@ LEAST_FOLDS = 3
 LOOKS = (3, 5, 10, 20, 40)
 """Numbers of folds after which the race looks."""
 
-WORTH = 15.0
+WORTH = 30.0
 """Seconds of planned work that must be left for a look: processes start anew after it."""
 
 DIGITS = 9
