@@ -3,48 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
-from marginfold.estimators.inputs import Prepared, uncertified_note
-from marginfold.estimators.multiclass import OneVsRestClassifier
+from marginfold.estimators.inputs import (
+    Prepared,
+    RemoteRows,
+    prepare_rows,
+    read_classes,
+    uncertified_note,
+)
+from marginfold.estimators.kernel_machines import (
+    KernelPrepared,
+    prepare_kernel,
+    solve_kernel_machines,
+)
+from marginfold.estimators.machines import Machines, solve_machines
+from marginfold.estimators.multiclass import (
+    OneVsRestClassifier,
+    class_pairs,
+    one_vs_one_values,
+)
 from marginfold.estimators.paths import MarginEstimator, Note
-from marginfold.feature_maps import KernelLike, is_linear
-from marginfold.geometry.directions import batch_of, gain_of
+from marginfold.feature_maps import (
+    ExactKernel,
+    KernelLike,
+    LowRankKernel,
+    is_linear,
+    resolve_feature_map,
+)
+from marginfold.feature_maps.kernel_map import PARAMETERS as EXACT_PARAMETERS
 from marginfold.geometry.metric import Penalty
-from marginfold.geometry.one_vs_rest import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg.tall import Array
-from marginfold.runtime.progress import report
-from marginfold.svm import SVMBatch, SVMSolution, SVMSolver
-from marginfold.validation.parameters import Constraint, Flag, Number
+from marginfold.svm import SVMSolver
+from marginfold.validation.parameters import Choice, Constraint, Flag, Number, check_parameters
 
 
-@dataclass(frozen=True)
-class ClassMachine:
-    """The support vector machine of one task: its weights in the coordinates of the metric.
+EXACT_ROWS = 5000
+"""Rows up to which a kernel that is given by its name is exact beside a graph: 6 s on one core."""
 
-    Attributes
-    ----------
-    w : array of shape (r,)
-    gain : float
-        Relative gain over a constant.
-    separates : bool
-        Whether the gain is more than nothing.
-    """
+LOW_RANK_ERROR, LARGEST_RANK = 0.05, 1000
+"""Share of the kernel's variance that is given up for more rows, and the largest rank for that."""
 
-    task: Task
-    w: Array
-    gain: float
-    separates: bool
-    solution: SVMSolution
+LOW_RANK_KERNELS = ("rbf", "poly", "laplacian", "cosine")
+"""Kernels of rows that are positive semi-definite, as a low rank needs them."""
+
+DECISION_BYTES = 64 << 20
+"""Margins of pairs that are computed at a time."""
+
+NAMED = 3
+"""Classes or pairs without a gain that a warning names."""
 
 
-class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
+class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
     """Graph embedded support vector classifier.
 
     Solves (002 eqs. (13) and (21), in coordinates Z of the rows)
@@ -135,6 +150,7 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
         class_weight: Any = None,
+        multiclass: str = "one_vs_one",
         unlabeled: Any = None,
         solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
@@ -145,6 +161,7 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         self.graph_weight = graph_weight
         self.normalize_graph = normalize_graph
         self.class_weight = class_weight
+        self.multiclass = multiclass
         self.unlabeled = unlabeled
         self.solver = solver
         self.tol = tol
@@ -158,67 +175,95 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
             "C": Number(0.0, inclusive=False),
             "graph_weight": Number(0.0),
             "normalize_graph": Flag(),
+            "multiclass": Choice("one_vs_one", "one_vs_rest"),
             "tol": Number(0.0, inclusive=False),
         }
 
-    def _solve(
-        self, prepared: Prepared, scales: Sequence[Array], costs: Sequence[float], solver: SVMSolver
-    ) -> list[list[ClassMachine]]:
-        """Solve the tasks of all classes, for every metric and cost, in one batch."""
-        tasks = one_vs_rest_tasks(len(prepared.classes))
-        batch = _batch(prepared, tasks, scales, costs)
-        report("classes", 0, len(batch.signs))
-        solutions = solver.solve_batch(batch)
-        report("classes", len(batch.signs), len(batch.signs))
-        machines = [
-            ClassMachine(
-                tasks[b % len(tasks)],
-                batch.scale[b] * solution.coef,
-                *gain_of(batch, b, solution),
-                solution,
-            )
-            for b, solution in enumerate(solutions)
-        ]
-        return [machines[m : m + len(tasks)] for m in range(0, len(machines), len(tasks))]
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, penalties: Sequence[Penalty]
+    ) -> Prepared | KernelPrepared:
+        """Read the rows; exact kernels are prepared as Gram matrices, others as coordinates."""
+        penalty = penalties[0]
+        read = read_classes(self, X, y, sample_weight, penalty)
+        graph = any(own.weight > 0 for own in penalties)
+        kernel = _kernel_for(self.kernel, read.X, graph=graph)
+        if isinstance(kernel, ExactKernel):
+            prepared = prepare_kernel(self, read, penalty, kernel, graph=graph)
+            if prepared is not None:
+                return prepared
+        return prepare_rows(self, read, penalty if graph else Penalty(None), kernel)
 
-    def _store(self, prepared: Prepared, machines: Sequence[ClassMachine]) -> list[Note]:
-        solutions = [machine.solution for machine in machines]
+    def _solve(
+        self,
+        prepared: Prepared | KernelPrepared,
+        scales: Sequence[Any],
+        costs: Sequence[float],
+        solver: SVMSolver,
+    ) -> list[Machines]:
+        one_vs_one = self.multiclass == "one_vs_one"
+        if isinstance(prepared, KernelPrepared):
+            return solve_kernel_machines(prepared, scales, costs, solver, one_vs_one=one_vs_one)
+        return solve_machines(prepared, scales, costs, solver, one_vs_one=one_vs_one)
+
+    def _store(self, prepared: Prepared | KernelPrepared, found: Machines) -> list[Note]:
         self.classes_ = prepared.classes
         self.feature_map_ = prepared.feature_map
-        self.directions_ = prepared.metric.rotate_back(
-            np.column_stack([machine.w for machine in machines])
-        )
-        self.intercepts_ = np.array([solution.intercept for solution in solutions])
-        self.gap_ = np.array([solution.gap for solution in solutions])
-        self.gain_ = np.array([machine.gain for machine in machines])
-        self.n_iter_ = max(solution.n_iter for solution in solutions)
+        self.kernel_error_ = float(getattr(self.feature_map_, "relative_error_", 0.0))
+        self.directions_ = found.directions
+        self.intercepts_ = found.intercepts
+        self.gap_, self.gain_ = found.gaps, found.gains
+        self.n_iter_ = found.n_iter
+        self.pairs_ = None
+        if self.multiclass == "one_vs_one":
+            self.pairs_ = self.classes_[np.array(class_pairs(len(self.classes_)))]
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
-        notes = self._degenerate(
-            [machine.task for machine in machines if not machine.separates], len(machines)
-        )
-        if not all(solution.converged for solution in solutions):
+        notes = self._degenerate(np.flatnonzero(~found.separates), len(found.separates))
+        if not found.converged:
             notes.append((uncertified_note(self, self.gap_.max()), UncertifiedWarning))
         return notes
 
-    def _degenerate(self, tasks: list[Task], n_tasks: int) -> list[Note]:
+    def _degenerate(self, columns: Array, n_machines: int) -> list[Note]:
         """Say which classes are separated no better than by a constant."""
-        if not tasks:
+        if not len(columns):
             return []
         advice = "a kernel" if self.class_weight else "class_weight='balanced' or a kernel"
-        if len(tasks) == n_tasks:
+        shown = [self._name(column) for column in columns[:NAMED].tolist()]
+        more = f" and {len(columns) - NAMED} more" if len(columns) > NAMED else ""
+        names = ", ".join(shown) + more
+        if len(columns) == n_machines:
             what = "no class is separated better than by a constant; the prediction is the same "
             what += "for every row"
-        else:
-            names = ", ".join(repr(task_name(task, self.classes_)) for task in tasks)
+        elif self.pairs_ is None:
             what = f"not separated from the rest better than by a constant: {names}. Such a class "
             what += "is hardly ever predicted"
+        else:
+            what = f"pairs of classes not separated better than by a constant: {names}. Both "
+            what += "classes have half a vote"
         return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
+    def _name(self, column: int) -> str:
+        """Return the class, or the pair of classes, of a machine."""
+        if self.pairs_ is None:
+            return repr(self.classes_.tolist()[column])
+        first, second = self.pairs_[column].tolist()
+        return f"{first!r} and {second!r}"
+
     def _decision_values(self, X: Any) -> Array:
-        values = np.asarray(self.feature_map_.images(X, self.directions_) + self.intercepts_)
-        return values[:, 0] if values.shape[1] == 1 else values
+        n_machines = len(self.intercepts_)
+        if self.pairs_ is None or n_machines == 1:
+            values = self._margins(X)
+            return values[:, 0] if n_machines == 1 else values
+        size = max(1, DECISION_BYTES // (8 * n_machines))
+        blocks = (slice(start, start + size) for start in range(0, X.shape[0], size))
+        n_classes = len(self.classes_)
+        parts = [one_vs_one_values(self._margins(X[block]), n_classes) for block in blocks]
+        return np.concatenate(parts)
+
+    def _margins(self, X: Any) -> Array:
+        """Return the values of all machines."""
+        return np.asarray(self.feature_map_.images(X, self.directions_) + self.intercepts_)
 
 
 class LapSVC(GESVC):
@@ -304,6 +349,7 @@ class LapSVC(GESVC):
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
         class_weight: Any = None,
+        multiclass: str = "one_vs_one",
         unlabeled: Any = -1,
         solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
@@ -315,21 +361,22 @@ class LapSVC(GESVC):
             graph_weight=graph_weight,
             normalize_graph=normalize_graph,
             class_weight=class_weight,
+            multiclass=multiclass,
             unlabeled=unlabeled,
             solver=solver,
             tol=tol,
         )
 
 
-def _batch(
-    prepared: Prepared, tasks: Sequence[Task], scales: Sequence[Array], costs: Sequence[float]
-) -> SVMBatch:
-    """Stack the tasks of every metric and cost; the tasks of one follow each other."""
-    return batch_of(
-        prepared.rows,
-        prepared.labelled,
-        [task for _ in costs for task in tasks],
-        [C for C in costs for _ in tasks],
-        np.repeat(np.stack(scales), len(tasks), axis=0),
-        np.zeros((len(costs) * len(tasks), len(scales[0]), 0)),
-    )
+def _kernel_for(kernel: KernelLike, X: Any, *, graph: bool) -> KernelLike:
+    """Return the kernel to fit: exact ones as `ExactKernel`, of too many rows a low rank."""
+    if is_linear(kernel):
+        return kernel
+    named = isinstance(kernel, str)
+    if graph and named and kernel in LOW_RANK_KERNELS and X.shape[0] > EXACT_ROWS:
+        return LowRankKernel(kernel, tol=LOW_RANK_ERROR, max_rank=LARGEST_RANK)
+    feature_map = resolve_feature_map(kernel)
+    if isinstance(X, RemoteRows) or not isinstance(feature_map, ExactKernel):
+        return kernel
+    check_parameters(feature_map, EXACT_PARAMETERS)
+    return kernel if feature_map.rank is not None else feature_map

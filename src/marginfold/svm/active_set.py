@@ -131,7 +131,7 @@ def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
     system = np.ones((m + 1, m + 1))
     system[:m, :m] = (X @ X.T) / size
     system[m, m] = 0.0
-    solve = _solver(system)
+    solve = linear_solver(system)
     beta, intercept, right = np.zeros(m), 0.0, np.empty(m + 1)
     for _ in range(1 + TOLERANCES.refinements):
         right[:m] = values - X @ s - intercept
@@ -148,7 +148,7 @@ def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
     return Face(s, intercept, dual, excess)
 
 
-def _solver(system: Array) -> Callable[[Array], Array]:
+def linear_solver(system: Array) -> Callable[[Array], Array]:
     """Return a solver of symmetric equations, by their regular part if they are singular."""
     factors, pivots, failed = lapack.dgetrf(system)
     sizes = np.abs(factors.diagonal())

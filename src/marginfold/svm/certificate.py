@@ -17,7 +17,7 @@ def certify(problem: SVMProblem, coef: Array, dual: Array) -> Point:
 
     The intercept belongs to the centred rows.
     """
-    dual = _feasible(problem, dual)
+    dual = feasible(problem.signs, problem.costs, dual)
     pull, bound = _dual_value(problem, dual)
     if not bound >= 0.0:  # a = 0 is feasible and better
         dual, pull, bound = np.zeros_like(dual), np.zeros_like(pull), 0.0
@@ -37,12 +37,12 @@ def _is_doubtful(objective: float, bound: float) -> bool:
     return not close or not bool(np.isfinite(objective))
 
 
-def _feasible(problem: SVMProblem, dual: Array) -> Array:
+def feasible(signs: Array, costs: Array, dual: Array) -> Array:
     """Return multipliers within their bounds, the heavier side scaled so that ``y'a = 0``."""
     if not np.isfinite(dual).all():
         dual = np.nan_to_num(dual, nan=0.0)
-    dual = np.minimum(np.maximum(dual, 0.0), problem.costs)
-    above = problem.signs > 0
+    dual = np.minimum(np.maximum(dual, 0.0), costs)
+    above = signs > 0
     positive = float(np.where(above, dual, 0.0).sum())
     negative = float(np.where(above, 0.0, dual).sum())
     if positive != negative:

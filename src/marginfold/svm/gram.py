@@ -1,0 +1,322 @@
+"""Support vector machines given by a kernel matrix instead of coordinates, certified in the dual.
+
+With multipliers a and ``f = K (y a)`` both values that the certificate compares follow from f::
+
+    P = 1/2 (y a)'f + sum_i c_i max(0, 1 - y_i (f_i + b)),    D(a) = sum_i a_i - 1/2 (y a)'f
+
+libsvm finds the multipliers to its own tolerance; the equations of the active set that they tell
+make them exact (`active_set` has the same for rows in coordinates).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from sklearn import config_context
+from sklearn.svm import SVC
+
+from marginfold.feature_maps.kernel_values import KernelFunction
+from marginfold.linalg.tall import Array
+from marginfold.runtime.progress import report
+from marginfold.svm.active_set import linear_solver, sets_of
+from marginfold.svm.certificate import best_bias, feasible
+from marginfold.svm.policy import Automatic
+from marginfold.svm.problem import EPS, TINY, TOLERANCES, SVMSolver, single
+
+KKT_TOLERANCES = (1e-3, 1e-6)
+"""libsvm's stopping tolerances, one after the other: after the first, the default of scikit-learn,
+the active set is nearly always right or repaired in a few rounds."""
+
+MOST_ITERATIONS = 10_000_000
+"""Iterations of libsvm after which its multipliers are taken as they are."""
+
+EXACT = 1e-10
+"""Relative gap as good as exact: the right active set gives 1e-13 to 1e-10, by its rounding."""
+
+ROUNDS = 12
+"""Repaired active sets before libsvm is asked for more digits."""
+
+MOST_FREE = 4000
+"""Free multipliers above which the equations of the active set are not solved."""
+
+MOST_FACTORED = 3000
+"""Rows up to which what libsvm cannot solve is given coordinates and another solver."""
+
+CACHE_MEGABYTES, KEPT_BYTES = 500, 256 << 20
+"""Memory of libsvm for kernel columns, and of the columns that the certificate keeps."""
+
+SAMPLE = 250
+"""Rows that tell the variance in feature space where the kernel matrix is not there."""
+
+LIBSVM_KERNELS = ("rbf", "poly", "sigmoid", "linear")
+"""Kernels that libsvm evaluates itself."""
+
+
+class Gram(Protocol):
+    """A kernel matrix K of n rows, given or evaluated where it is needed."""
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of K."""
+
+    @property
+    def spread(self) -> float:
+        """The variance of the rows in feature space."""
+
+    @property
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """What `SVC` is fitted on, and the parameters of its kernel."""
+
+    def times(self, coefs: Array) -> Array:
+        """Return K times coefficients, most of which may be 0."""
+
+    def among(self, rows: Array) -> Array:
+        """Return K among some rows."""
+
+
+@dataclass(frozen=True)
+class GivenGram:
+    """A kernel matrix in memory."""
+
+    K: Array
+
+    @property
+    def diagonal(self) -> Array:
+        return np.diagonal(self.K)
+
+    @property
+    def spread(self) -> float:
+        return _spread(self.K)
+
+    @property
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        return self.K, {"kernel": "precomputed"}
+
+    def times(self, coefs: Array) -> Array:
+        return np.asarray(self.K @ coefs)
+
+    def among(self, rows: Array) -> Array:
+        return np.asarray(self.K[np.ix_(rows, rows)])
+
+
+@dataclass
+class RowGram:
+    """The kernel among rows, of which only the columns of support vectors are evaluated."""
+
+    function: KernelFunction
+    X: Any
+    diagonal: Array
+    _kept: Array = field(init=False)
+    _columns: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._kept = np.zeros(0, dtype=np.intp)
+        self._columns = np.zeros((self.X.shape[0], 0))
+
+    @property
+    def spread(self) -> float:
+        step = -(-self.X.shape[0] // SAMPLE)
+        return _spread(self.function(self.X[::step], self.X[::step]))
+
+    @property
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        f = self.function
+        names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
+        return self.X, names
+
+    def times(self, coefs: Array) -> Array:
+        taken = np.flatnonzero(coefs)
+        n = len(coefs)
+        if 8 * n * (len(self._kept) + len(taken)) > KEPT_BYTES:
+            self._kept, self._columns = self._kept[:0], self._columns[:, :0]
+            width = max(1, KEPT_BYTES // (8 * n))
+            parts = (taken[first : first + width] for first in range(0, len(taken), width))
+            return np.sum([self._evaluated(part) @ coefs[part] for part in parts], axis=0)
+        new = np.setdiff1d(taken, self._kept, assume_unique=True)
+        if len(new):
+            self._kept = np.append(self._kept, new)
+            self._columns = np.hstack([self._columns, self._evaluated(new)])
+        return np.asarray(self._columns @ coefs[self._kept])
+
+    def among(self, rows: Array) -> Array:
+        return self.function(self.X[rows], self.X[rows])
+
+    def _evaluated(self, columns: Array) -> Array:
+        report("kernel columns", 0)
+        return self.function(self.X, self.X[columns])
+
+
+@dataclass(frozen=True)
+class GramSolution:
+    """One solved problem with its certificate.
+
+    Attributes
+    ----------
+    coefs : array of shape (n,)
+        Coefficients of the rows, ``y a``: the machine is ``sum_j coefs_j k(x, x_j) + intercept``.
+    intercept : float
+        The middle of the interval of optimal values.
+    objective, gap : float
+        Primal value, and ``(P - D) / P``: a bound of its relative error.
+    n_iter : int
+        Iterations of libsvm.
+    converged : bool
+        Whether the gap is within the tolerance.
+    """
+
+    coefs: Array
+    intercept: float
+    objective: float
+    gap: float
+    n_iter: int = 0
+    converged: bool = False
+
+
+def solve_gram(gram: Gram, signs: Array, costs: Array, *, tol: float) -> GramSolution:
+    """Solve one problem with labels +1 and -1 and positive costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.svm.gram import GivenGram, solve_gram
+    >>> x, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> found = solve_gram(GivenGram(x @ x.T), y, np.full(4, 10.0), tol=1e-8)
+    >>> round(float(found.coefs @ x[:, 0]), 6), found.converged
+    (2.0, True)
+    """
+    best: GramSolution | None = None
+    iterations = 0
+    for kkt_tol in KKT_TOLERANCES:
+        dual, spent = _from_libsvm(gram, signs, costs, kkt_tol)
+        iterations += spent
+        found = _made_exact(gram, signs, costs, dual, tol)
+        best = found if best is None else min(best, found, key=lambda point: point.gap)
+        if best.gap <= tol:
+            break
+    else:
+        if len(signs) <= MOST_FACTORED:
+            other = solve_in_coordinates(gram, signs, costs, Automatic(tol))
+            best = min(best, other, key=lambda point: point.gap)
+    return replace(best, n_iter=iterations, converged=best.gap <= tol)
+
+
+def _from_libsvm(gram: Gram, signs: Array, costs: Array, kkt_tol: float) -> tuple[Array, int]:
+    """Return libsvm's multipliers and the number of its iterations."""
+    X, kernel = gram.for_libsvm
+    svc = SVC(
+        C=1.0,
+        tol=kkt_tol,
+        max_iter=MOST_ITERATIONS,
+        cache_size=CACHE_MEGABYTES,
+        random_state=0,  # else it draws from the global generator, to no purpose
+        **kernel,
+    )
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        svc.fit(X, signs, sample_weight=costs)
+    dual = np.zeros(len(signs))
+    coefs = svc.dual_coef_[0]
+    dual[svc.support_] = np.abs(coefs.toarray()[0] if scipy.sparse.issparse(coefs) else coefs)
+    return dual, int(np.max(svc.n_iter_))
+
+
+def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float) -> GramSolution:
+    """Return the best certified point on the active sets that nearly optimal multipliers tell."""
+    dual = feasible(signs, costs, dual)
+    lower, upper = sets_of(dual, costs)
+    best: GramSolution | None = None
+    for _ in range(ROUNDS):
+        free = np.flatnonzero(~(lower | upper))
+        if len(free) > MOST_FREE:
+            break
+        coefs = np.where(upper, signs * costs, 0.0)
+        pushed = gram.times(coefs)
+        beta, intercept = _on_margin(gram.among(free), signs[free] - pushed[free], -coefs.sum())
+        if not np.isfinite(beta).all():
+            break
+        coefs[free] = beta
+        f = pushed + gram.times(np.where(upper, 0.0, coefs))
+        found = _certified(gram, signs, costs, coefs, f)
+        if best is None or found.gap < best.gap:
+            best = found
+        if best.gap <= EXACT:
+            break
+        a, excess = signs * coefs, signs * (f + intercept) - 1.0
+        margin = TOLERANCES.violation
+        new_lower = (lower & (excess >= -margin)) | ((a < 0) & ~upper)
+        new_upper = (upper & (excess <= margin)) | ((a > costs) & ~lower)
+        if (new_lower == lower).all() and (new_upper == upper).all():
+            break
+        lower, upper = new_lower, new_upper
+    if best is None or best.gap > tol:
+        coefs = signs * dual
+        plain = _certified(gram, signs, costs, coefs, gram.times(coefs))
+        best = plain if best is None else min(best, plain, key=lambda point: point.gap)
+    return best
+
+
+def _spread(K: Array) -> float:
+    return max(float(np.trace(K)) / len(K) - float(K.mean()), 0.0)
+
+
+def _on_margin(K: Array, values: Array, total: float) -> tuple[Array, float]:
+    """Solve ``K beta + b = values, sum(beta) = total``, with the least norm if it is singular."""
+    m = len(K)
+    size = float(np.trace(K)) / max(m, 1) or 1.0  # beta is in units of 1 / size
+    system = np.ones((m + 1, m + 1))
+    system[:m, :m] = K / size
+    system[m, m] = 0.0
+    solve = linear_solver(system)
+    right = np.append(values, total * size)
+    found = np.zeros(m + 1)
+    for _ in range(1 + TOLERANCES.refinements):
+        found += solve(right - system @ found)
+    return found[:m] / size, float(found[m])
+
+
+def _certified(gram: Gram, signs: Array, costs: Array, coefs: Array, f: Array) -> GramSolution:
+    """Return a point with its best bias and the gap to a bound of the optimal value.
+
+    The bound belongs to multipliers that are feasible.  With ``d`` their difference from the given
+    ones its quadratic part is at most ``coefs'f + 2 d'f + (sum_i |d_i| sqrt(K_ii))^2``.  Rounding
+    of f, in its summands, is counted on both sides.
+    """
+    lengths = np.sqrt(np.maximum(gram.diagonal, 0.0))
+    dual = feasible(signs, costs, signs * coefs)
+    moved = signs * dual - coefs
+    square = max(float(coefs @ f), 0.0)
+    rounding = EPS * float(np.abs(coefs) @ lengths) * float(lengths.max(initial=0.0))
+    lost = rounding * float(np.abs(coefs).sum())
+    quadratic = square + 2.0 * float(moved @ f) + float(np.abs(moved) @ lengths) ** 2 + lost
+    bound = max(float(dual.sum()) - 0.5 * quadratic, 0.0)
+    intercept = best_bias(f, signs, costs)
+    short = 1.0 - signs * (f + intercept)
+    objective = 0.5 * (square + lost) + float(costs @ np.maximum(short, 0.0))
+    objective += rounding * float(costs[short > -rounding].sum())
+    if not np.isfinite(objective):
+        return GramSolution(coefs, intercept, np.inf, np.inf)
+    side = float(costs[signs > 0].sum())
+    constant = 2.0 * min(side, float(costs.sum()) - side)
+    if objective > constant:  # the constant machine is better
+        sign = 1.0 if 2.0 * side > costs.sum() else -1.0
+        coefs, intercept, objective = np.zeros_like(coefs), sign, constant
+    gap = max(objective - bound, 0.0) / max(objective, TINY)
+    return GramSolution(coefs, float(intercept), objective, gap)
+
+
+def solve_in_coordinates(
+    gram: Gram, signs: Array, costs: Array, solver: SVMSolver
+) -> GramSolution:
+    """Solve in coordinates ``Z Z' = K`` of the rows with a solver that needs such."""
+    n = len(signs)
+    values, vectors = scipy.linalg.eigh(gram.among(np.arange(n)), check_finite=False)
+    kept = values > n * EPS * values[-1]
+    Z = np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+    found = solver.solve_batch(single(Z, signs, costs))[0]
+    coefs = signs * found.dual
+    point = _certified(gram, signs, costs, coefs, gram.times(coefs))
+    gap = max(point.gap, found.gap)
+    return replace(point, gap=gap, n_iter=found.n_iter, converged=found.converged)
