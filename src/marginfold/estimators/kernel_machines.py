@@ -41,8 +41,8 @@ from marginfold.linalg.blocked import (
 from marginfold.linalg.tall import Array
 from marginfold.runtime.memory import require_memory
 from marginfold.runtime.progress import report
-from marginfold.svm import SVMSolver
-from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, RowGram
+from marginfold.svm import Automatic, SVMSolver
+from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, RowGram, libsvm_pairs
 from marginfold.validation.rows import UNLABELLED, LabelledInput
 
 SHIFT = 1e-10
@@ -54,6 +54,9 @@ SQUARES = 4.0
 
 DEFINITE = ("rbf", "laplacian", "cosine", "linear")
 """Kernels that are positive semi-definite whatever the rows."""
+
+FEW_ROWS = 2000
+"""Rows of a pair, on average, up to which libsvm solves all pairs in one call."""
 
 MOST_EXPANDED = 64 << 20
 """Bytes of the values of all machines that are computed at a time."""
@@ -202,13 +205,19 @@ def _machines(
     parts = _parts(prepared, one_vs_one=one_vs_one)
     n = prepared.n_columns
     directions, machines = np.zeros((n, len(parts)), order="F"), []
+    starts = None
+    if parts[0][0] and isinstance(solver, Automatic) and _are_small(prepared.labelled):
+        whole = _gram(prepared, G, prepared.known)
+        costs = prepared.labelled.costs(PART, C)
+        starts = libsvm_pairs(whole, prepared.labelled.codes, costs)
     for column, (pair, task) in enumerate(parts):
         report("machines", column, len(parts))
-        rows, labelled = prepared.known, prepared.labelled
+        rows, labelled, start = prepared.known, prepared.labelled, None
         if pair is not None:
             places, labelled = prepared.labelled.pair(*pair)
             rows = prepared.known[places]
-        machine = gram_machine(_gram(prepared, G, rows), labelled, task, C, solver)
+            start = starts(*pair) if starts else None
+        machine = gram_machine(_gram(prepared, G, rows), labelled, task, C, solver, start)
         directions[rows, column] = machine.weights
         machines.append(machine)
     report("machines", len(parts), len(parts))
@@ -229,6 +238,15 @@ def _parts(
     if one_vs_one and n_classes > 2:
         return list(zip(class_pairs(n_classes), repeat(PART)))
     return [(None, task) for task in one_vs_rest_tasks(n_classes)]
+
+
+def _are_small(labelled: LabelledRows) -> bool:
+    """Return whether one call of libsvm for all pairs is short, and saves that of each of them.
+
+    Balanced costs differ from pair to pair.
+    """
+    mean_rows = 2 * len(labelled.codes) / labelled.n_classes
+    return not labelled.balanced and mean_rows <= FEW_ROWS
 
 
 def _gram(prepared: KernelPrepared, G: Array | None, rows: Array) -> Gram:

@@ -18,7 +18,7 @@ from marginfold.geometry.one_vs_rest import LabelledRows, Task, one_vs_rest_task
 from marginfold.linalg.tall import Array, SharedRows
 from marginfold.runtime.progress import report
 from marginfold.svm import Automatic, SVMBatch, SVMSolution, SVMSolver
-from marginfold.svm.gram import GivenGram, Gram, solve_gram, solve_in_coordinates
+from marginfold.svm.gram import GivenGram, Gram, Multipliers, solve_gram, solve_in_coordinates
 from marginfold.svm.policy import MANY_DIMENSIONS
 
 GRAM_ROWS = 2.0
@@ -215,12 +215,17 @@ def _solve_grams(
 
 
 def gram_machine(
-    gram: Gram, labelled: LabelledRows, task: Task, C: float, solver: SVMSolver
+    gram: Gram,
+    labelled: LabelledRows,
+    task: Task,
+    C: float,
+    solver: SVMSolver,
+    start: Multipliers | None = None,
 ) -> Machine:
     """Solve one task by the Gram matrix of its rows, whose coefficients are the weights."""
     signs, costs = labelled.signs(task), labelled.costs(task, C)
     if isinstance(solver, Automatic):
-        found = solve_gram(gram, signs, costs, tol=solver.tol)
+        found = solve_gram(gram, signs, costs, tol=solver.tol, start=start)
     else:
         found = solve_in_coordinates(gram, signs, costs, solver)
     above = float(costs[signs > 0].sum())

@@ -10,17 +10,21 @@ make them exact (`active_set` has the same for rows in coordinates).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from itertools import combinations
+from typing import Any, NamedTuple, Protocol
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from marginfold.feature_maps.kernel_values import KernelFunction
 from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import dense as _dense
 from marginfold.runtime.progress import report
 from marginfold.svm.active_set import linear_solver, sets_of
 from marginfold.svm.certificate import best_bias, feasible
@@ -150,6 +154,13 @@ class RowGram:
         return self.function(self.X, self.X[columns])
 
 
+class Multipliers(NamedTuple):
+    """Nearly optimal multipliers of one problem, and the iterations that they took."""
+
+    dual: Array
+    n_iter: int
+
+
 @dataclass(frozen=True)
 class GramSolution:
     """One solved problem with its certificate.
@@ -176,8 +187,20 @@ class GramSolution:
     converged: bool = False
 
 
-def solve_gram(gram: Gram, signs: Array, costs: Array, *, tol: float) -> GramSolution:
+def solve_gram(
+    gram: Gram, signs: Array, costs: Array, *, tol: float, start: Multipliers | None = None
+) -> GramSolution:
     """Solve one problem with labels +1 and -1 and positive costs.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernel matrix of the n rows.
+    signs, costs : arrays of shape (n,)
+    tol : float
+        Relative duality gap to reach.
+    start : Multipliers, optional
+        Those of libsvm, if it has solved this problem (`libsvm_pairs`).
 
     Examples
     --------
@@ -191,9 +214,9 @@ def solve_gram(gram: Gram, signs: Array, costs: Array, *, tol: float) -> GramSol
     best: GramSolution | None = None
     iterations = 0
     for kkt_tol in KKT_TOLERANCES:
-        dual, spent = _from_libsvm(gram, signs, costs, kkt_tol)
-        iterations += spent
-        found = _made_exact(gram, signs, costs, dual, tol)
+        near, start = start or _from_libsvm(gram, signs, costs, kkt_tol), None
+        iterations += near.n_iter
+        found = _made_exact(gram, signs, costs, near.dual, tol)
         best = found if best is None else min(best, found, key=lambda point: point.gap)
         if best.gap <= tol:
             break
@@ -204,8 +227,36 @@ def solve_gram(gram: Gram, signs: Array, costs: Array, *, tol: float) -> GramSol
     return replace(best, n_iter=iterations, converged=best.gap <= tol)
 
 
-def _from_libsvm(gram: Gram, signs: Array, costs: Array, kkt_tol: float) -> tuple[Array, int]:
-    """Return libsvm's multipliers and the number of its iterations."""
+def libsvm_pairs(gram: Gram, codes: Array, costs: Array) -> Callable[[int, int], Multipliers]:
+    """Let libsvm solve all pairs of classes in one call.
+
+    Returns a function of two class codes, of which the second is the larger: the multipliers of the
+    rows of these classes, in their order.
+    """
+    svc = _fitted(gram, codes, costs, KKT_TOLERANCES[0])
+    table = _dense(svc.dual_coef_)
+    ends = np.append(0, np.cumsum(svc.n_support_))
+    rounds = dict(zip(combinations(range(len(svc.classes_)), 2), svc.n_iter_, strict=True))
+
+    def multipliers(first: int, second: int) -> Multipliers:
+        dual = np.zeros(len(codes))
+        for code, row in ((first, second - 1), (second, first)):
+            own = slice(ends[code], ends[code + 1])
+            dual[svc.support_[own]] = np.abs(table[row, own])
+        return Multipliers(dual[(codes == first) | (codes == second)], int(rounds[first, second]))
+
+    return multipliers
+
+
+def _from_libsvm(gram: Gram, signs: Array, costs: Array, kkt_tol: float) -> Multipliers:
+    """Return libsvm's multipliers for one problem."""
+    svc = _fitted(gram, signs, costs, kkt_tol)
+    dual = np.zeros(len(signs))
+    dual[svc.support_] = np.abs(_dense(svc.dual_coef_)[0])
+    return Multipliers(dual, int(np.max(svc.n_iter_)))
+
+
+def _fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC:
     X, kernel = gram.for_libsvm
     svc = SVC(
         C=1.0,
@@ -215,12 +266,9 @@ def _from_libsvm(gram: Gram, signs: Array, costs: Array, kkt_tol: float) -> tupl
         random_state=0,  # else it draws from the global generator, to no purpose
         **kernel,
     )
-    with config_context(assume_finite=True, skip_parameter_validation=True):
-        svc.fit(X, signs, sample_weight=costs)
-    dual = np.zeros(len(signs))
-    coefs = svc.dual_coef_[0]
-    dual[svc.support_] = np.abs(coefs.toarray()[0] if scipy.sparse.issparse(coefs) else coefs)
-    return dual, int(np.max(svc.n_iter_))
+    with config_context(assume_finite=True, skip_parameter_validation=True), catch_warnings():
+        simplefilter("ignore", ConvergenceWarning)  # the certificate tells
+        return svc.fit(X, y, sample_weight=costs)
 
 
 def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float) -> GramSolution:
