@@ -115,7 +115,6 @@ def test_belkins_parameters_are_the_documented_ones():
     ).fit(rows, few)
     L = rule.build(rows).scatter(np.eye(n))
     K = rbf_kernel(rows, gamma=2.0)
-    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
 
     penalty = gamma_A * K + gamma_I / n**2 * K @ L @ K
 

@@ -192,7 +192,7 @@ METHODS: dict[str, Compared] = {
     ),
     "SVC linear": Compared(
         "support vector machine, linear",
-        _choice(lambda s, C: GESVC(C=C, graph_weight=0.0), C=COSTS),
+        _choice(lambda s, C: GESVC(C=C, graph_weight=0.0, multiclass="one_vs_rest"), C=COSTS),
         fit="gesvc --graph-weight 0",
     ),
     "SVC rbf": Compared(
@@ -202,7 +202,11 @@ METHODS: dict[str, Compared] = {
     ),
     "GESVC": Compared(
         "support vector machine with a neighbor graph, linear",
-        _choice(lambda s, **p: GESVC(**p), C=COSTS[:2], graph_weight=WEIGHTS),
+        _choice(
+            lambda s, **p: GESVC(multiclass="one_vs_rest", **p),
+            C=COSTS[:2],
+            graph_weight=WEIGHTS,
+        ),
         fit="gesvc",
     ),
     "GEPSVC": Compared(

@@ -28,6 +28,7 @@ from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel
+from marginfold.feature_maps.kernel_expansion import KernelExpansion
 from marginfold.feature_maps.transformed import Transformed
 from marginfold.graphs import (
     AnchorGraph,
@@ -64,7 +65,8 @@ LOSSY_KEYS = frozenset({"bool", "bool_"})
 TYPES = (
     *(GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding),
     *(LapSVC, LaplacianEigenmaps, LocallyLinearEmbedding, MarginMap, TwinSVC),
-    *(ExactKernel, Linear, LowRankKernel, Transformed, Automatic, InteriorPoint, LibSVM),
+    *(ExactKernel, KernelExpansion, Linear, LowRankKernel, Transformed),
+    *(Automatic, InteriorPoint, LibSVM),
     *(AnchorGraph, BetweenClassGraph, NeighborGraph, PermutedGraph, PrecomputedGraph),
     *(ReconstructionGraph, TotalGraph, WithinClassGraph, ScaledGraph, SumGraph),
     *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),

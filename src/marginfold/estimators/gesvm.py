@@ -27,30 +27,15 @@ from marginfold.estimators.multiclass import (
     one_vs_one_values,
 )
 from marginfold.estimators.paths import MarginEstimator, Note
-from marginfold.feature_maps import (
-    ExactKernel,
-    KernelLike,
-    LowRankKernel,
-    is_linear,
-    resolve_feature_map,
-)
-from marginfold.feature_maps.kernel_map import PARAMETERS as EXACT_PARAMETERS
+from marginfold.feature_maps import ExactKernel, KernelLike, is_linear
+from marginfold.feature_maps.affordable import affordable_kernel
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
-from marginfold.validation.parameters import Choice, Constraint, Flag, Number, check_parameters
+from marginfold.validation.parameters import Choice, Constraint, Flag, Number
 
-
-EXACT_ROWS = 5000
-"""Rows up to which a kernel that is given by its name is exact beside a graph: 6 s on one core."""
-
-LOW_RANK_ERROR, LARGEST_RANK = 0.05, 1000
-"""Share of the kernel's variance that is given up for more rows, and the largest rank for that."""
-
-LOW_RANK_KERNELS = ("rbf", "poly", "laplacian", "cosine")
-"""Kernels of rows that are positive semi-definite, as a low rank needs them."""
 
 DECISION_BYTES = 64 << 20
 """Margins of pairs that are computed at a time."""
@@ -186,8 +171,8 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
         penalty = penalties[0]
         read = read_classes(self, X, y, sample_weight, penalty)
         graph = any(own.weight > 0 for own in penalties)
-        kernel = _kernel_for(self.kernel, read.X, graph=graph)
-        if isinstance(kernel, ExactKernel):
+        kernel = affordable_kernel(self.kernel, read.X.shape[0], graph=graph)
+        if isinstance(kernel, ExactKernel) and not isinstance(read.X, RemoteRows):
             prepared = prepare_kernel(self, read, penalty, kernel, graph=graph)
             if prepared is not None:
                 return prepared
@@ -366,17 +351,3 @@ class LapSVC(GESVC):
             solver=solver,
             tol=tol,
         )
-
-
-def _kernel_for(kernel: KernelLike, X: Any, *, graph: bool) -> KernelLike:
-    """Return the kernel to fit: exact ones as `ExactKernel`, of too many rows a low rank."""
-    if is_linear(kernel):
-        return kernel
-    named = isinstance(kernel, str)
-    if graph and named and kernel in LOW_RANK_KERNELS and X.shape[0] > EXACT_ROWS:
-        return LowRankKernel(kernel, tol=LOW_RANK_ERROR, max_rank=LARGEST_RANK)
-    feature_map = resolve_feature_map(kernel)
-    if isinstance(X, RemoteRows) or not isinstance(feature_map, ExactKernel):
-        return kernel
-    check_parameters(feature_map, EXACT_PARAMETERS)
-    return kernel if feature_map.rank is not None else feature_map

@@ -227,7 +227,7 @@ def _machines(
             values = G @ directions[:, block]
             directions[:, block] -= lam * (prepared.metric.L @ values)
     voting = one_vs_one and len(prepared.classes) > 2
-    return Machines.of(directions, machines, voting=voting)
+    return Machines.of(directions, machines, prepared.labelled if voting else None)
 
 
 def _parts(

@@ -25,6 +25,13 @@ GRAM_ROWS = 2.0
 """Rows, in units of the (many) coordinates, up to which a problem is solved by the Gram matrix of
 its rows."""
 
+CLEAR_LEAN = 0.9
+"""Difference of the sides' costs, as a share of their sum, from which a constant has a vote: one
+side costs 19 times as much as the other."""
+
+NO_SPREAD = 1e-9
+"""Variance of rows in feature space, as a share of their mean square, that is rounding."""
+
 PART: Task = (1,)
 """The task of a pair: its second class against its first one."""
 
@@ -74,13 +81,22 @@ class Machines:
     converged: bool
 
     @classmethod
-    def of(cls, directions: Array, machines: Sequence[Machine], *, voting: bool) -> Machines:
-        """Collect machines; one that votes but separates nothing has no margin anywhere."""
+    def of(
+        cls, directions: Array, machines: Sequence[Machine], voters: LabelledRows | None = None
+    ) -> Machines:
+        """Collect machines; those of pairs that separate nothing are no better than a constant.
+
+        Such a pair has no margin, so that neither of its classes is silenced, unless its costs
+        are so unequal that the constant tells something.
+        """
         intercepts = np.array([machine.intercept for machine in machines])
         separates = np.array([machine.separates for machine in machines])
-        if voting and not separates.all():
-            directions[:, ~separates] = 0.0
-            intercepts[~separates] = 0.0
+        if voters is not None and not separates.all():
+            pairs = class_pairs(voters.n_classes)
+            for column in np.flatnonzero(~separates):
+                lean = voters.pair(*pairs[column])[1].lean(PART)
+                directions[:, column] = 0.0
+                intercepts[column] = np.sign(lean) if abs(lean) > CLEAR_LEAN else 0.0
         return cls(
             directions,
             intercepts,
@@ -112,7 +128,7 @@ def solve_machines(
         Machines.of(
             prepared.metric.rotate_back(np.column_stack([machine.weights for machine in machines])),
             machines,
-            voting=voting,
+            prepared.labelled if voting else None,
         )
         for machines in found
     ]
@@ -230,7 +246,9 @@ def gram_machine(
         found = solve_in_coordinates(gram, signs, costs, solver)
     above = float(costs[signs > 0].sum())
     side = min(above, float(costs.sum()) - above)
-    gain, separates = gain_over_constant(found.objective, side, gram.spread)
+    spread = gram.spread
+    gain, separates = gain_over_constant(found.objective, side, spread)
+    separates &= spread > NO_SPREAD * float(gram.diagonal.mean())
     return Machine(
         found.coefs, found.intercept, gain, separates, found.gap, found.n_iter, found.converged
     )

@@ -59,6 +59,15 @@ class LabelledRows:
             costs = costs * np.where(positive, total / (2 * above), total / (2 * (total - above)))
         return np.asarray(C * costs)
 
+    def lean(self, task: Task) -> float:
+        """Return by how much the sides differ in total cost, as a share: 1 for all on the positive.
+
+        A constant costs least where it agrees with the dearer side.
+        """
+        masses = np.bincount(self.codes, self.weights, self.n_classes)
+        masses = masses * self.class_costs(task, 1.0)
+        return float(self.class_signs(task) @ masses / masses.sum())
+
     def costs(self, task: Task, C: float) -> Array:
         """Return the cost of each row's hinge loss."""
         return np.asarray(self.weights * self.class_costs(task, C)[self.codes])

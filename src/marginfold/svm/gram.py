@@ -227,13 +227,17 @@ def solve_gram(
     return replace(best, n_iter=iterations, converged=best.gap <= tol)
 
 
-def libsvm_pairs(gram: Gram, codes: Array, costs: Array) -> Callable[[int, int], Multipliers]:
-    """Let libsvm solve all pairs of classes in one call.
+def libsvm_pairs(
+    gram: Gram, codes: Array, costs: Array
+) -> Callable[[int, int], Multipliers] | None:
+    """Let libsvm solve all pairs of classes in one call; None if it fails on one of them.
 
     Returns a function of two class codes, of which the second is the larger: the multipliers of the
     rows of these classes, in their order.
     """
     svc = _fitted(gram, codes, costs, KKT_TOLERANCES[0])
+    if svc is None:
+        return None
     table = _dense(svc.dual_coef_)
     ends = np.append(0, np.cumsum(svc.n_support_))
     rounds = dict(zip(combinations(range(len(svc.classes_)), 2), svc.n_iter_, strict=True))
@@ -249,14 +253,17 @@ def libsvm_pairs(gram: Gram, codes: Array, costs: Array) -> Callable[[int, int],
 
 
 def _from_libsvm(gram: Gram, signs: Array, costs: Array, kkt_tol: float) -> Multipliers:
-    """Return libsvm's multipliers for one problem."""
+    """Return libsvm's multipliers for one problem, zeros if it fails."""
     svc = _fitted(gram, signs, costs, kkt_tol)
     dual = np.zeros(len(signs))
+    if svc is None:
+        return Multipliers(dual, 0)
     dual[svc.support_] = np.abs(_dense(svc.dual_coef_)[0])
     return Multipliers(dual, int(np.max(svc.n_iter_)))
 
 
-def _fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC:
+def _fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
+    """Return libsvm's machines, None if one of them is not finite, as for copies of one row."""
     X, kernel = gram.for_libsvm
     svc = SVC(
         C=1.0,
@@ -268,7 +275,10 @@ def _fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC:
     )
     with config_context(assume_finite=True, skip_parameter_validation=True), catch_warnings():
         simplefilter("ignore", ConvergenceWarning)  # the certificate tells
-        return svc.fit(X, y, sample_weight=costs)
+        try:
+            return svc.fit(X, y, sample_weight=costs)
+        except ValueError:
+            return None
 
 
 def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float) -> GramSolution:
