@@ -91,7 +91,9 @@ def test_gesvm_with_a_graph_weight_in_units_of_the_data(name, graph, kernel):
     K, K_new = gram(p, kernel)
     L = laplacian(name, graph)
     lam = graph_weight_in_data_units(K, L, weight)
-    model = GESVC(**REST, C=C, kernel=feature_map(p, kernel), graph=GRAPHS[graph], graph_weight=weight)
+    model = GESVC(
+        **REST, C=C, kernel=feature_map(p, kernel), graph=GRAPHS[graph], graph_weight=weight
+    )
     reference = lit.gesvm_q1(K, p.y, L, lam, C, K_new=K_new)
     assert_same_classifier(model.fit(p.X, p.y), reference, p, C, False)
 
@@ -113,7 +115,9 @@ def test_printed_q1_is_gesvc_at_half_the_cost(name, lam):
     p, C = problem(name), 50.0
     L = laplacian(name, "E")
     printed = lit.gesvm_q1(p.K, p.y, L, lam, 2 * C, K_new=p.K_new, printed=True)
-    model = GESVC(**REST, C=C, kernel=p.kernel, graph=GRAPHS["E"], graph_weight=lam, normalize_graph=False)
+    model = GESVC(
+        **REST, C=C, kernel=p.kernel, graph=GRAPHS["E"], graph_weight=lam, normalize_graph=False
+    )
     assert_same_classifier(model.fit(p.X, p.y), printed, p, C, False)
 
 
@@ -122,6 +126,7 @@ def test_printed_q1_is_gesvc_at_half_the_cost(name, lam):
 def test_gesvc_is_the_first_component_of_lsva(name, kernel):
     p = problem(name)
     params = {"C": 10.0, "kernel": feature_map(p, kernel), "class_weight": None}
+    params["graph_weight"] = 1.0
     classifier, subspace = GESVC(**params).fit(p.X, p.y), LSVA(1, **params).fit(p.X, p.y)
     for X in (p.X, p.X_new):
         expected = subspace.decision_function(X)[:, 0]

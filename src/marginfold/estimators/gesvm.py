@@ -36,7 +36,6 @@ from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import Choice, Constraint, Flag, Number
 
-
 DECISION_BYTES = 64 << 20
 """Margins of pairs that are computed at a time."""
 
@@ -62,18 +61,22 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  With a graph on more than 5000 rows, "rbf", "poly", "cosine" and "laplacian"
+        stand for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     graph : str or graph rule, default="knn"
         "knn", "within", "between", "total", "lle", "anchors" (for very many rows), a rule such as
         ``NeighborGraph(5)`` or a sum like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The
         graph is built on the input rows (on the kernel's coordinates if it is precomputed).
-    graph_weight : float, default=1.0
+    graph_weight : float, default=0.1
         Weight lam of the graph; 0 is the plain support vector machine.
     normalize_graph : bool, default=True
         Whether lam is in units of the data: 1 then gives the graph and ``|w|^2`` the same mean
         weight, ``lam = graph_weight tr(ZZ') / tr(Z (Z'LZ) Z')``.  False is the paper's raw lam.
     class_weight : None, "balanced" or dict, default=None
-        Cost factors; "balanced" gives both sides of each one-vs-rest task the same total cost.
+        Cost factors; "balanced" gives both sides of each problem the same total cost.
+    multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
+        How more than two classes are separated: a machine for each pair of classes, which vote,
+        or one for each class against all others.
     unlabeled : object, default=None
         Rows whose label equals this have none and act through the graph only.
     solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
@@ -83,29 +86,44 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
 
     Attributes
     ----------
-    coef_ : array of shape (n_classes or 1, n_features)
-        Weights in input units (linear kernel only).
-    intercept_ : array of shape (n_classes or 1,)
+    coef_ : array of shape (n_machines, n_features)
+        Weights in input units (linear kernel only).  There is one machine for two classes; for
+        more, one for each pair of them or, one against the rest, for each class.
+    intercept_ : array of shape (n_machines,)
         Intercepts in input units (linear kernel only).
-    intercepts_ : array of shape (n_classes or 1,)
+    intercepts_ : array of shape (n_machines,)
         Intercepts in the coordinates of the feature map.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
-    gap_ : array of shape (n_classes or 1,)
-        Certified relative duality gap of each one-vs-rest problem.
-    gain_ : array of shape (n_classes or 1,)
-        Relative gain of each problem over a constant, between 0 and 1.
+    pairs_ : array of shape (n_machines, 2) or None
+        The two classes of each machine; it is positive for the second one.  None for machines
+        against the rest.
+    gap_ : array of shape (n_machines,)
+        Certified relative duality gap of each problem.
+    gain_ : array of shape (n_machines,)
+        Relative gain of each problem over a constant, between 0 and 1.  A pair without any has
+        weights and intercept 0: its classes have half a vote each, unless the costs of one are
+        more than 19 times those of the other.
     n_iter_ : int
         Iterations of the solver for the slowest of the problems.
     feature_map_ : object
         The fitted feature map of the kernel.
-    directions_ : array of shape (n_coordinates, n_classes or 1)
-        Weights in the coordinates of the feature map.
+    directions_ : array of shape (n_coordinates, n_machines)
+        Weights in the coordinates of the feature map; for an exact kernel these are kernel values
+        with the training rows (`KernelExpansion`).
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` gives up; 0 for all other kernels.
 
     Notes
     -----
-    Several classes are separated one against the rest (SVC: one against one).  For probabilities
-    use ``CalibratedClassifierCV``.
+    ``decision_function`` has one column per class: the votes of the pairs, ties broken by their
+    margins as in ``SVC(decision_function_shape="ovr")``, or the values of the machines against the
+    rest.  For probabilities use ``CalibratedClassifierCV``.
+
+    All machines share one graph, one feature map and one factorisation; each is solved in the span
+    of its own rows.  An exact kernel K is not decomposed: with a Cholesky factor ``Z Z' = K`` (to
+    1e-10 of its mean diagonal) the machines have the kernel ``Z (I + lam Z'LZ)^-1 Z'``, and
+    without a graph K itself.
 
     The printed (21) has a factor 2 that makes its lam = 0 a support vector machine with half the
     cost, and the printed LLE graph can be indefinite; both are corrected here.
@@ -132,7 +150,7 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
         C: float = 1.0,
         kernel: KernelLike = "linear",
         graph: str | GraphRule = "knn",
-        graph_weight: float = 1.0,
+        graph_weight: float = 0.1,
         normalize_graph: bool = True,
         class_weight: Any = None,
         multiclass: str = "one_vs_one",
@@ -267,7 +285,8 @@ class LapSVC(GESVC):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  With a graph on more than 5000 rows, "rbf", "poly", "cosine" and "laplacian"
+        stand for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     graph : str or graph rule, default="knn"
         "knn", "within", "between", "total", "lle", "anchors" (for very many rows), a rule such as
         ``NeighborGraph(5)`` or a sum like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The
@@ -278,7 +297,10 @@ class LapSVC(GESVC):
         Whether lam is in units of the data: 1 then gives the graph and ``|w|^2`` the same mean
         weight, ``lam = graph_weight tr(ZZ') / tr(Z (Z'LZ) Z')``.  False is the paper's raw lam.
     class_weight : None, "balanced" or dict, default=None
-        Cost factors; "balanced" gives both sides of each one-vs-rest task the same total cost.
+        Cost factors; "balanced" gives both sides of each problem the same total cost.
+    multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
+        How more than two classes are separated: a machine for each pair of classes, which vote,
+        or one for each class against all others.
     unlabeled : object, default=-1
         The label of rows without one.  It is found among text labels too, as "-1".  Leave such
         rows out when you score predictions: the marker is not a class.
@@ -289,24 +311,33 @@ class LapSVC(GESVC):
 
     Attributes
     ----------
-    coef_ : array of shape (n_classes or 1, n_features)
-        Weights in input units (linear kernel only).
-    intercept_ : array of shape (n_classes or 1,)
+    coef_ : array of shape (n_machines, n_features)
+        Weights in input units (linear kernel only).  There is one machine for two classes; for
+        more, one for each pair of them or, one against the rest, for each class.
+    intercept_ : array of shape (n_machines,)
         Intercepts in input units (linear kernel only).
-    intercepts_ : array of shape (n_classes or 1,)
+    intercepts_ : array of shape (n_machines,)
         Intercepts in the coordinates of the feature map.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
-    gap_ : array of shape (n_classes or 1,)
-        Certified relative duality gap of each one-vs-rest problem.
-    gain_ : array of shape (n_classes or 1,)
-        Relative gain of each problem over a constant, between 0 and 1.
+    pairs_ : array of shape (n_machines, 2) or None
+        The two classes of each machine; it is positive for the second one.  None for machines
+        against the rest.
+    gap_ : array of shape (n_machines,)
+        Certified relative duality gap of each problem.
+    gain_ : array of shape (n_machines,)
+        Relative gain of each problem over a constant, between 0 and 1.  A pair without any has
+        weights and intercept 0: its classes have half a vote each, unless the costs of one are
+        more than 19 times those of the other.
     n_iter_ : int
         Iterations of the solver for the slowest of the problems.
     feature_map_ : object
         The fitted feature map of the kernel.
-    directions_ : array of shape (n_coordinates, n_classes or 1)
-        Weights in the coordinates of the feature map.
+    directions_ : array of shape (n_coordinates, n_machines)
+        Weights in the coordinates of the feature map; for an exact kernel these are kernel values
+        with the training rows (`KernelExpansion`).
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` gives up; 0 for all other kernels.
 
     References
     ----------

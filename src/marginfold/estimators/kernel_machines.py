@@ -166,9 +166,7 @@ def prepare_kernel(
         if exact.kernel not in DEFINITE and not cholesky(_shifted(K.copy()), "kernel"):
             return None
     known = np.flatnonzero(read.codes[kept] != UNLABELLED)
-    return KernelPrepared(
-        read.X, read.weights, read.classes, expansion, labelled, known, metric, K
-    )
+    return KernelPrepared(read.X, read.weights, read.classes, expansion, labelled, known, metric, K)
 
 
 def solve_kernel_machines(

@@ -121,7 +121,7 @@ def solve_machines(
     if not voting:
         found = _against_the_rest(prepared, scales, costs, solver)
     elif isinstance(prepared.rows, SharedRows):
-        found = _pair_by_pair(prepared, scales, costs, solver)
+        found = _pair_by_pair(prepared.rows, prepared.labelled, scales, costs, solver)
     else:
         found = _pairs_of_blocks(prepared, scales, costs, solver)
     return [
@@ -154,19 +154,22 @@ def _against_the_rest(
 
 
 def _pair_by_pair(
-    prepared: Prepared, scales: Sequence[Array], costs: Sequence[float], solver: SVMSolver
+    rows: SharedRows,
+    labelled: LabelledRows,
+    scales: Sequence[Array],
+    costs: Sequence[float],
+    solver: SVMSolver,
 ) -> list[list[Machine]]:
     """Solve pair after pair on the rows of its two classes."""
-    pairs = class_pairs(len(prepared.classes))
+    pairs = class_pairs(labelled.n_classes)
     found: list[list[Machine]] = [[] for _ in costs]
     for done, pair in enumerate(pairs):
         report("pairs of classes", done, len(pairs))
-        rows, labelled = prepared.labelled.pair(*pair)
-        part = prepared.rows.part(rows)
+        places, both = labelled.pair(*pair)
+        part = rows.part(places)
         solve = _solve_grams if _by_grams(part, solver) else _solve_batch
-        for machines, machine in zip(
-            found, solve(part, labelled, scales, costs, solver), strict=True
-        ):
+        solved = solve(part, both, scales, costs, solver)
+        for machines, machine in zip(found, solved, strict=True):
             machines.append(machine)
     report("pairs of classes", len(pairs), len(pairs))
     return found
@@ -255,9 +258,7 @@ def gram_machine(
 
 
 def _solved(batch: SVMBatch, solver: SVMSolver) -> list[Machine]:
-    return [
-        _machine(batch, b, solution) for b, solution in enumerate(solver.solve_batch(batch))
-    ]
+    return [_machine(batch, b, solution) for b, solution in enumerate(solver.solve_batch(batch))]
 
 
 def _machine(batch: SVMBatch, b: int, solution: SVMSolution) -> Machine:

@@ -90,20 +90,25 @@ class GivenGram:
 
     @property
     def diagonal(self) -> Array:
+        """The diagonal of K."""
         return np.diagonal(self.K)
 
     @property
     def spread(self) -> float:
+        """The variance of the rows in feature space."""
         return _spread(self.K)
 
     @property
     def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """What `SVC` is fitted on, and the parameters of its kernel."""
         return self.K, {"kernel": "precomputed"}
 
     def times(self, coefs: Array) -> Array:
+        """Return K times coefficients."""
         return np.asarray(self.K @ coefs)
 
     def among(self, rows: Array) -> Array:
+        """Return K among some rows."""
         return np.asarray(self.K[np.ix_(rows, rows)])
 
 
@@ -123,16 +128,19 @@ class RowGram:
 
     @property
     def spread(self) -> float:
+        """The variance of the rows in feature space."""
         step = -(-self.X.shape[0] // SAMPLE)
         return _spread(self.function(self.X[::step], self.X[::step]))
 
     @property
     def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """What `SVC` is fitted on, and the parameters of its kernel."""
         f = self.function
         names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
         return self.X, names
 
     def times(self, coefs: Array) -> Array:
+        """Return K times coefficients."""
         taken = np.flatnonzero(coefs)
         n = len(coefs)
         if 8 * n * (len(self._kept) + len(taken)) > KEPT_BYTES:
@@ -147,6 +155,7 @@ class RowGram:
         return np.asarray(self._columns @ coefs[self._kept])
 
     def among(self, rows: Array) -> Array:
+        """Return K among some rows."""
         return self.function(self.X[rows], self.X[rows])
 
     def _evaluated(self, columns: Array) -> Array:
@@ -211,19 +220,18 @@ def solve_gram(
     >>> round(float(found.coefs @ x[:, 0]), 6), found.converged
     (2.0, True)
     """
-    best: GramSolution | None = None
+    points: list[GramSolution] = []
     iterations = 0
     for kkt_tol in KKT_TOLERANCES:
         near, start = start or _from_libsvm(gram, signs, costs, kkt_tol), None
         iterations += near.n_iter
-        found = _made_exact(gram, signs, costs, near.dual, tol)
-        best = found if best is None else min(best, found, key=lambda point: point.gap)
-        if best.gap <= tol:
+        points.append(_made_exact(gram, signs, costs, near.dual, tol))
+        if points[-1].gap <= tol:
             break
     else:
         if len(signs) <= MOST_FACTORED:
-            other = solve_in_coordinates(gram, signs, costs, Automatic(tol))
-            best = min(best, other, key=lambda point: point.gap)
+            points.append(solve_in_coordinates(gram, signs, costs, Automatic(tol)))
+    best = min(points, key=lambda point: point.gap)
     return replace(best, n_iter=iterations, converged=best.gap <= tol)
 
 
@@ -365,9 +373,7 @@ def _certified(gram: Gram, signs: Array, costs: Array, coefs: Array, f: Array) -
     return GramSolution(coefs, float(intercept), objective, gap)
 
 
-def solve_in_coordinates(
-    gram: Gram, signs: Array, costs: Array, solver: SVMSolver
-) -> GramSolution:
+def solve_in_coordinates(gram: Gram, signs: Array, costs: Array, solver: SVMSolver) -> GramSolution:
     """Solve in coordinates ``Z Z' = K`` of the rows with a solver that needs such."""
     n = len(signs)
     values, vectors = scipy.linalg.eigh(gram.among(np.arange(n)), check_finite=False)
