@@ -16,14 +16,16 @@ from marginfold.estimators.multiclass import class_pairs
 from marginfold.geometry.directions import batch_of, gain_of, gain_over_constant
 from marginfold.geometry.one_vs_rest import LabelledRows, Task, one_vs_rest_tasks
 from marginfold.linalg.tall import Array, SharedRows
+from marginfold.runtime.jit import compiled_module
 from marginfold.runtime.progress import report
 from marginfold.svm import Automatic, SVMBatch, SVMSolution, SVMSolver
 from marginfold.svm.gram import GivenGram, Gram, Multipliers, solve_gram, solve_in_coordinates
 from marginfold.svm.policy import MANY_DIMENSIONS
 
-GRAM_ROWS = 2.0
-"""Rows, in units of the (many) coordinates, up to which a problem is solved by the Gram matrix of
-its rows."""
+GRAM_ROWS, GRAM_SECONDS = 4.0, 2.2e-11
+"""Rows, in units of the (many) coordinates, up to which a pair is solved by the Gram matrix of its
+rows, and the time of that for each pair of rows and coordinate.  Compiled coordinate descent takes
+a quarter of it (15,000 rows, 26 classes, rank 1000)."""
 
 CLEAR_LEAN = 0.9
 """Difference of the sides' costs, as a share of their sum, from which a constant has a vote: one
@@ -162,12 +164,14 @@ def _pair_by_pair(
 ) -> list[list[Machine]]:
     """Solve pair after pair on the rows of its two classes."""
     pairs = class_pairs(labelled.n_classes)
+    by_grams = _by_grams(rows, labelled, solver)
     found: list[list[Machine]] = [[] for _ in costs]
     for done, pair in enumerate(pairs):
         report("pairs of classes", done, len(pairs))
         places, both = labelled.pair(*pair)
         part = rows.part(places)
-        solve = _solve_grams if _by_grams(part, solver) else _solve_batch
+        few = len(places) <= GRAM_ROWS * rows.n_columns
+        solve = _solve_grams if by_grams and few else _solve_batch
         solved = solve(part, both, scales, costs, solver)
         for machines, machine in zip(found, solved, strict=True):
             machines.append(machine)
@@ -197,10 +201,14 @@ def _pairs_of_blocks(
     return [machines[m : m + len(pairs)] for m in range(0, len(machines), len(pairs))]
 
 
-def _by_grams(rows: SharedRows, solver: SVMSolver) -> bool:
-    """Return whether the Gram matrix of the rows is the quickest way."""
-    n, r = rows.features.shape
-    return isinstance(solver, Automatic) and r > MANY_DIMENSIONS and n <= GRAM_ROWS * r
+def _by_grams(rows: SharedRows, labelled: LabelledRows, solver: SVMSolver) -> bool:
+    """Return whether Gram matrices of rows in many dimensions are quicker than compiling."""
+    if not isinstance(solver, Automatic) or rows.n_columns <= MANY_DIMENSIONS:
+        return False
+    sizes = np.bincount(labelled.codes).astype(np.float64)
+    squares = len(sizes) * (sizes @ sizes) + sizes.sum() ** 2
+    work = GRAM_SECONDS * rows.n_columns * float(squares)
+    return compiled_module("marginfold.svm.sweeps", solver.compiled, work) is None
 
 
 def _solve_batch(
