@@ -28,7 +28,7 @@ from marginfold.errors import SolverError
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint
 from marginfold.svm.certificate import best_bias, certify
-from marginfold.svm.interior_point import COMPILED_COLUMNS
+from marginfold.svm.interior_point import COMPILED_COLUMNS, NUMPY
 from marginfold.svm.problem import single, without
 
 THREE_WAYS = pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_any_point_becomes_a_valid_certificate(seed, quality):
         coef[0] = [np.nan, np.inf, 1e200][seed % 3]
         dual[::2] = [np.nan, np.inf, -np.inf][seed % 3]
     with np.errstate(all="ignore"):
-        point = certify(batch.problem(0), without(batch.deflated[0], coef), dual)
+        point = certify(batch.problem(0), without(batch.deflated[0], coef), dual, NUMPY)
     found = as_solution(batch, 0, point)
     check_honest(seen(batch), found)
     assert found.dual_objective <= best.objective * (1 + 1e-12)
@@ -181,7 +181,7 @@ def test_certificates_of_hostile_problems_are_honest(seed):
     rng = np.random.default_rng(seed)
     coef = rng.standard_normal(problem.U.shape[1]) * 10 ** rng.uniform(-3, 1)
     with np.errstate(all="ignore"):
-        point = certify(batch.problem(0), coef, problem.c * rng.random(len(problem.y)))
+        point = certify(batch.problem(0), coef, problem.c * rng.random(len(problem.y)), NUMPY)
     check_honest(problem, as_solution(batch, 0, point))
 
 
@@ -191,11 +191,11 @@ def test_multipliers_are_balanced_within_their_bounds(seed):
     y = np.where(np.arange(30) % 3, 1.0, -1.0)
     dual = rng.random(30) * 10 ** rng.uniform(-6, 6, 30)
     problem = single(1e-6 * rng.normal(size=(30, 1)), y, dual).problem(0)
-    balanced = certify(problem, np.zeros(1), dual).dual
+    balanced = certify(problem, np.zeros(1), dual, NUMPY).dual
     assert (balanced >= 0).all()
     assert (balanced <= dual).all()
     assert abs(y @ balanced) <= 1e-14 * balanced.sum()
-    assert not certify(problem, np.zeros(1), np.where(y > 0, dual, 0.0)).dual.any()
+    assert not certify(problem, np.zeros(1), np.where(y > 0, dual, 0.0), NUMPY).dual.any()
 
 
 def biases(f, y, c):
@@ -233,7 +233,7 @@ def test_the_mean_of_a_point_is_not_needed_for_its_certificate():
     moved = replace(batch, rows=SharedRows(batch.rows.features + 7.0))
     rng = np.random.default_rng(0)
     coef, dual = rng.standard_normal(5), batch.costs[0] * rng.random(300)
-    first, second = (certify(one.problem(0), coef, dual) for one in (batch, moved))
+    first, second = (certify(one.problem(0), coef, dual, NUMPY) for one in (batch, moved))
     assert_allclose(first.bound, second.bound, rtol=1e-12)
     assert_allclose(first.objective, second.objective, rtol=1e-12)
 

@@ -26,13 +26,15 @@ from svm.test_certificate import biases, whole_numbers
 from marginfold.errors import CancelledError
 from marginfold.linalg.tall import SharedRows
 from marginfold.runtime.progress import watch
-from marginfold.svm import InteriorPoint, active_set, interior_point
+from marginfold.svm import InteriorPoint, interior_point
 from marginfold.svm import problem as problems
-from marginfold.svm.interior_point import COLD, Start
+from marginfold.svm.active_set import on_sets_of
+from marginfold.svm.interior_point import COLD, NUMPY, Start, solve
 from marginfold.svm.problem import SVMProblem, gap_of, single
 
 pytest.importorskip("numba")
 kernels = import_module("marginfold.svm.kernels")
+KERNELS = kernels.KERNELS
 
 EXACT = 1e-12
 
@@ -41,8 +43,8 @@ def both(problem: SVMProblem, start: Start = COLD, *, tol=TOL, max_iter=120):
     """Return point and iterations of both implementations."""
     with np.errstate(all="ignore"):
         return [
-            implementation.solve(problem, start, tol=tol, max_iter=max_iter)
-            for implementation in (kernels, interior_point)
+            solve(problem, start, implementation, tol=tol, max_iter=max_iter)
+            for implementation in (KERNELS, NUMPY)
         ]
 
 
@@ -193,7 +195,7 @@ def certified(implementation, problem, coef, intercept=0.0, mu=1.0):
     """Return the certificate of the point above given weights, without iteration or crossover."""
     start = Start(mu, np.append(coef, intercept))
     with np.errstate(all="ignore"):
-        return implementation.solve(problem, start, tol=0.5, max_iter=0)[0]
+        return solve(problem, start, implementation, tol=0.5, max_iter=0)[0]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -203,8 +205,7 @@ def test_certificates_of_any_point_are_those_of_numpy(seed):
     coef, intercept = rng.standard_normal(5) * 10 ** rng.uniform(-2, 1), rng.standard_normal()
     for mu in (1e-6, 1.0, 1e6):
         found, expected = (
-            certified(one, batch.problem(0), coef, intercept, mu)
-            for one in (kernels, interior_point)
+            certified(one, batch.problem(0), coef, intercept, mu) for one in (KERNELS, NUMPY)
         )
         check_point(found, expected)
         check_honest(seen(batch), as_solution(batch, 0, found))
@@ -216,7 +217,7 @@ def test_certificates_of_hostile_problems_are_honest(seed):
     batch = single(problem.U, problem.y, problem.c)
     rng = np.random.default_rng(seed)
     coef = rng.standard_normal(problem.U.shape[1]) * 10 ** rng.uniform(-3, 1)
-    point = certified(kernels, batch.problem(0), coef, mu=10 ** rng.uniform(-6, 2))
+    point = certified(KERNELS, batch.problem(0), coef, mu=10 ** rng.uniform(-6, 2))
     check_honest(problem, as_solution(batch, 0, point))
 
 
@@ -234,7 +235,7 @@ def test_the_best_bias_is_the_middle_of_its_interval(seed):
     arrays = y.astype(float), c.astype(float), np.array([unit]), np.zeros((1, 0))
     problem = SVMProblem(table, np.zeros(1), *arrays)
     for sign in (1, -1):
-        point = certified(kernels, problem, np.array([sign / unit]))
+        point = certified(KERNELS, problem, np.array([sign / unit]))
         kept = round(float(point.coef[0]) * unit)
         assert kept in (-1, 0, 1)
         best = biases(kept * f, y, c)
@@ -259,8 +260,8 @@ def test_sets_of_neighbors_are_answered_as_by_numpy(n_deflated):
     answers = []
     for seed in range(4):
         for first, second in pairwise(path(seed, n_deflated)):
-            dual = interior_point.solve(first, COLD, tol=EXACT, max_iter=120)[0].dual
-            found, expected = (one.on_sets_of(second, dual) for one in (kernels, active_set))
+            dual = solve(first, COLD, NUMPY, tol=EXACT, max_iter=120)[0].dual
+            found, expected = (on_sets_of(second, dual, one) for one in (KERNELS, NUMPY))
             assert (found is None) == (expected is None)
             answers.append(found is not None)
             if found is not None and expected is not None:
@@ -274,7 +275,7 @@ def test_sets_of_neighbors_are_answered_as_by_numpy(n_deflated):
 
 def test_the_same_bits_each_time():
     problem = random_batch(n_deflated=1).problem(0)
-    (first, _), (second, _) = (kernels.solve(problem, COLD, tol=TOL, max_iter=99) for _ in "ab")
+    (first, _), (second, _) = (solve(problem, COLD, KERNELS, tol=TOL, max_iter=99) for _ in "ab")
     assert (first.coef == second.coef).all()
     assert (first.dual == second.dual).all()
     assert first.intercept == second.intercept
@@ -359,9 +360,9 @@ def test_users_arrays_are_left_alone():
 @pytest.fixture
 def long_work(monkeypatch):
     """Let small problems report as large ones do."""
-    for module in (kernels, interior_point, problems):
+    for module in (interior_point, problems):
         monkeypatch.setattr(module, "LONG_WORK", 10)
-    monkeypatch.setattr(kernels, "LONG_PAUSE", 10)
+    monkeypatch.setattr(interior_point, "LONG_PAUSE", 10)
 
 
 @BOTH_WAYS

@@ -54,9 +54,10 @@ def nearest(batch, compiled=False, tol=EXACT):
 
     def solve(part, tol):
         sizes.append(len(part.costs))
-        return solver.iterate(part, solver.kernels(*part.features.shape), tol=tol)
+        return solver.iterate(part, kernels, tol=tol)
 
-    found = solve_nearest(problem, solve, tol=tol)
+    kernels = solver.kernels(*problem.features.shape)
+    found = solve_nearest(problem, solve, kernels, tol=tol)
     return (None if found is None else problem.uncentred(found)), sizes
 
 

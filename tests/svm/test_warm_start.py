@@ -41,9 +41,9 @@ ROUTES = {
     "screened from the last": {"WARM_ROWS": 20},
     "screened only": {"WARM_ROWS": 20, "MISSES": 0},
     "narrow zones": {"WARM_ROWS": 20, "MISSES": 0, "FEWEST": 0, "FIRST_WIDTH": 1e-3},
-    "zones too large": {"WARM_ROWS": 20, "MISSES": 0, "LARGEST_ZONE": 0.05},
+    "zones too large": {"WARM_ROWS": 20, "MISSES": 0, "LARGEST_SHARE": 0.05},
     "screened cold": {"TALL": 20, "SMALL": 20, "WARM_ROWS": 20},
-    "screened cold, given up": {"TALL": 20, "SMALL": 20, "WARM_ROWS": 20, "LARGEST_ZONE": 0.01},
+    "screened cold, given up": {"TALL": 20, "SMALL": 20, "WARM_ROWS": 20, "LARGEST_SHARE": 0.01},
 }
 """Constants under which small problems go the ways of large ones."""
 

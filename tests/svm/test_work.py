@@ -16,7 +16,7 @@ import pytest
 from marginfold import LSVA
 from marginfold.linalg.blocks import LocalBlocks
 from marginfold.svm import Automatic, interior_point
-from marginfold.svm.interior_point import Kernels
+from marginfold.svm.problem import Kernels
 
 SLACK = 1.25
 """How many times the work that was measured may be needed."""
@@ -28,8 +28,8 @@ class Work:
 
     total: float = 0.0
 
-    def iterations(self, problem, n_iter):
-        self.total += len(problem.costs) * (len(problem.scale) + 1.0) ** 2 * n_iter
+    def iterations(self, scaled, n_iter):
+        self.total += scaled.columns.size * len(scaled.columns) * n_iter
 
     def passes(self, n_rows, n_columns, count=1):
         self.total += n_rows * (n_columns + 1.0) * count
@@ -45,20 +45,26 @@ def work(monkeypatch):
     """Count what goes through the seam of the kernels, and the passes over blocks of rows."""
     counted, kernels, run = Work(), interior_point.NUMPY, LocalBlocks.map
 
-    def solve(problem, start, *, tol, max_iter):
-        point, n_iter = kernels.solve(problem, start, tol=tol, max_iter=max_iter)
-        counted.iterations(problem, n_iter + 1)  # the start is a Newton system, too
-        return point, n_iter
+    def iterate(scaled, state, ready, steps):
+        before = state.tally[0] - (state.tally[3] != 0)  # the start is a Newton system, too
+        ended = kernels.iterate(scaled, state, ready, steps)
+        counted.iterations(scaled, state.tally[0] - before)
+        return ended
 
-    def on_sets_of(problem, dual):
-        counted.passes(len(problem.costs), len(problem.scale), 2)
-        return kernels.on_sets_of(problem, dual)
+    def solve_equations(problem, free, upper):
+        counted.passes(len(problem.costs), len(problem.scale))
+        return kernels.solve_equations(problem, free, upper)
+
+    def evaluate(problem, coef, dual, bound):
+        counted.passes(len(problem.costs), len(problem.scale))
+        return kernels.evaluate(problem, coef, dual, bound)
 
     def over_blocks(blocks, function, *args):
         counted.passes(blocks.n_rows, blocks.n_columns)
         return run(blocks, function, *args)
 
-    monkeypatch.setattr(interior_point, "NUMPY", Kernels(solve, on_sets_of))
+    counting = Kernels(iterate, solve_equations, kernels.dual_bound, evaluate)
+    monkeypatch.setattr(interior_point, "NUMPY", counting)
     monkeypatch.setattr(LocalBlocks, "map", over_blocks)
     return counted
 

@@ -9,7 +9,6 @@ that was slightly wrong is repaired by moving the rows that violate their sign.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -17,7 +16,7 @@ from scipy.linalg import lapack
 
 from marginfold.linalg.tall import Array
 from marginfold.svm.certificate import certify
-from marginfold.svm.problem import TOLERANCES, Point, SVMProblem, gap_of, without
+from marginfold.svm.problem import TOLERANCES, Face, Kernels, Point, SVMProblem, gap_of, without
 
 RESOLUTION = 1e-12
 """Relative size of the eigenvalues of singular equations that count as zero."""
@@ -26,25 +25,18 @@ ROUNDS, NEIGHBORS = 6, 2
 """Largest number of repaired guesses, and where the active set is that of another problem."""
 
 
-class Face(NamedTuple):
-    """The point that satisfies the equations, and ``excess = y (x's + b) - 1`` of all rows."""
-
-    coef: Array
-    intercept: float
-    dual: Array
-    excess: Array
-
-
 def sets_of(dual: Array, costs: Array) -> tuple[Array, Array]:
     """Return which multipliers are 0 and which are at their bounds."""
     return dual <= TOLERANCES.bound * costs, dual >= (1.0 - TOLERANCES.bound) * costs
 
 
-def crossover(problem: SVMProblem, lower: Array, upper: Array, dual: Array) -> Point | None:
+def crossover(
+    problem: SVMProblem, lower: Array, upper: Array, dual: Array, kernels: Kernels
+) -> Point | None:
     """Return the best certified point on the active sets that a nearly optimal point suggests."""
     best = None
     for guess in _guesses(problem, lower, upper, dual):
-        found = repair(problem, *guess)
+        found = repair(problem, *guess, kernels)
         if best is None or (found is not None and gap_of(found) < gap_of(best)):
             best = found
         if best is not None and gap_of(best) <= TOLERANCES.exact:
@@ -74,50 +66,70 @@ def _guesses(
     yield lower, upper
 
 
-def on_sets_of(problem: SVMProblem, dual: Array) -> Point | None:
+def on_sets_of(problem: SVMProblem, dual: Array, kernels: Kernels) -> Point | None:
     """Return the exact point on the active set of another problem's multipliers, if it is one."""
-    found = repair(problem, *sets_of(dual, problem.costs), rounds=NEIGHBORS, early=True)
+    sets = sets_of(dual, problem.costs)
+    found = repair(problem, *sets, kernels, rounds=NEIGHBORS, early=True)
     return found if found is not None and gap_of(found) <= TOLERANCES.exact else None
 
 
 def repair(
-    problem: SVMProblem, lower: Array, upper: Array, *, rounds: int = ROUNDS, early: bool = False
+    problem: SVMProblem,
+    lower: Array,
+    upper: Array,
+    kernels: Kernels,
+    *,
+    rounds: int = ROUNDS,
+    early: bool = False,
 ) -> Point | None:
     """Solve the equations and move the rows that violate their sign, until none does.
 
-    With ``early`` a set that is wrong is repaired without a certificate while rounds are left.
+    With ``early`` a set that is wrong is repaired without a certificate while rounds are left, and
+    one with singular equations is given up.
     """
-    T, c = TOLERANCES, problem.costs
-    best: Point | None = None
+    T, best = TOLERANCES, None
     for left in reversed(range(rounds)):
-        free = ~(lower | upper)
-        if np.count_nonzero(free) > problem.most_free:
+        free = np.flatnonzero(~(lower | upper))
+        if len(free) > problem.most_free:
             return best
-        face = solve_equations(problem, np.flatnonzero(free), upper)
-        if not np.isfinite(face.coef).all():
+        face = kernels.solve_equations(problem, free, upper)
+        if face is None and not early:
+            face = solve_equations(problem, free, upper, least_norm=True)
+        if face is None or not np.isfinite(face.coef @ face.coef):
             return best
-        dual, excess = face.dual, face.excess
-        kept_lower = lower & (excess >= -T.violation)
-        kept_upper = upper & (excess <= T.violation)
-        outside = free & ((dual < -T.bound * c) | (dual > (1.0 + T.bound) * c))
-        wrong = outside.any() or not ((kept_lower == lower).all() and (kept_upper == upper).all())
-        if not (wrong and left and early):
-            candidate = certify(problem, face.coef, dual)
-            if best is None or gap_of(candidate) < gap_of(best):
-                best = candidate
+        if not (early and left and _is_wrong(problem, face, lower, upper, free)):
+            candidate = certify(problem, face.coef, face.dual, kernels)
+            best = candidate if best is None or gap_of(candidate) < gap_of(best) else best
             if gap_of(best) <= T.exact:
                 return best
-        new_lower = kept_lower | (free & (dual < 0))
-        new_upper = kept_upper | (free & (dual > c))
-        if (new_lower == lower).all() and (new_upper == upper).all():
+        below = lower & (face.excess >= -T.violation)
+        above = upper & (face.excess <= T.violation)
+        below[free], above[free] = face.dual[free] < 0, face.dual[free] > problem.costs[free]
+        if (below == lower).all() and (above == upper).all():
             return best
-        lower, upper = new_lower, new_upper
+        lower, upper = below, above
     return best
 
 
-def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
-    """Solve the equations of an active set; singular ones get the solution of least norm.
+def _is_wrong(problem: SVMProblem, face: Face, lower: Array, upper: Array, free: Array) -> bool:
+    """Return whether a row violates its sign, or a free multiplier its bounds."""
+    T, own, bounds = TOLERANCES, face.dual[free], problem.costs[free]
+    return bool(
+        (face.excess < -T.violation)[lower].any()
+        or (face.excess > T.violation)[upper].any()
+        or ((own < -T.bound * bounds) | (own > (1.0 + T.bound) * bounds)).any()
+    )
 
+
+def solve_equations(
+    problem: SVMProblem, free: Array, upper: Array, *, least_norm: bool = False
+) -> Face | None:
+    """Solve the equations of an active set; None if they are singular.
+
+    With ``least_norm`` singular ones get the solution of least norm.
+
+    With centred free rows X and ``a = y beta`` they are ``X X' beta + b = y - X s`` and a given sum
+    of beta; as ``1'X = 0``, b is the mean of the right side and ``X X' + 1 1'`` is definite.
     ``free`` are row numbers, ``upper`` is a mask.
     """
     y, c, N, m = problem.signs, problem.costs, problem.deflated, len(free)
@@ -128,34 +140,33 @@ def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face:
     total, values = float(pushed @ y), y[free]
     s = problem.pull(pushed) - centre * total
     size = float(np.einsum("ij,ij->", X, X)) / max(m, 1) or 1.0  # beta is in units of 1 / size
-    system = np.ones((m + 1, m + 1))
-    system[:m, :m] = (X @ X.T) / size
-    system[m, m] = 0.0
-    solve = linear_solver(system)
-    beta, intercept, right = np.zeros(m), 0.0, np.empty(m + 1)
-    for _ in range(1 + TOLERANCES.refinements):
-        right[:m] = values - X @ s - intercept
-        right[m] = (-total - beta.sum()) * size
-        change = solve(right)
-        intercept += float(change[m])
-        beta += change[:m] / size
-        s += (change[:m] / size) @ X
+    solve = definite_solver(X @ X.T / size + 1.0, least_norm)
+    if solve is None:
+        return None
+    beta, intercept = np.zeros(m), 0.0
+    for _ in range(1 + TOLERANCES.refinements if m else 0):
+        right = values - X @ s - intercept
+        mean = right.sum() / m  # the rows are centred: the equations add up to those of the bias
+        change = solve(right - mean - (total + beta.sum()) * size) / size
+        intercept += mean
+        beta += change
+        s += change @ X
     s = without(N, s)
     intercept -= float(centre @ s)
     dual = pushed
     dual[free] = values * beta
     excess = y * (problem.features @ (s * problem.scale) + intercept) - 1.0
-    return Face(s, intercept, dual, excess)
+    return Face(s, dual, excess)
 
 
-def linear_solver(system: Array) -> Callable[[Array], Array]:
+def definite_solver(system: Array, least_norm: bool) -> Callable[[Array], Array] | None:
     """Return a solver of symmetric equations, by their regular part if they are singular."""
-    factors, pivots, failed = lapack.dgetrf(system)
-    sizes = np.abs(factors.diagonal())
-    if not failed and sizes.min() > TOLERANCES.regular * sizes.max():
-        return lambda right: np.asarray(lapack.dgetrs(factors, pivots, right)[0])
-    if not np.isfinite(system).all():
-        return lambda right: np.full_like(right, np.nan)
+    factor, failed = lapack.dpotrf(system, lower=1)
+    pivots = factor.diagonal() ** 2 / system.diagonal()
+    if not failed and pivots.min(initial=1.0) > TOLERANCES.regular:
+        return lambda right: np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
+    if not (least_norm and np.isfinite(system).all()):
+        return None
     values, vectors = scipy.linalg.eigh(system, check_finite=False)
     kept = np.abs(values) > RESOLUTION * np.abs(values).max()
     values, vectors = values[kept], vectors[:, kept]

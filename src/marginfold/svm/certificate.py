@@ -9,25 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 from marginfold.linalg.tall import Array
-from marginfold.svm.problem import EPS, TOLERANCES, Point, SVMProblem
+from marginfold.svm.problem import EPS, TOLERANCES, Kernels, Point, SVMProblem
 
 
-def certify(problem: SVMProblem, coef: Array, dual: Array) -> Point:
+def certify(problem: SVMProblem, coef: Array, dual: Array, kernels: Kernels) -> Point:
     """Turn any primal direction and any dual guess into a point with valid bounds.
 
     The intercept belongs to the centred rows.
     """
-    dual = feasible(problem.signs, problem.costs, dual)
-    pull, bound = _dual_value(problem, dual)
+    dual, pull, bound = kernels.dual_bound(problem, dual)
     if not bound >= 0.0:  # a = 0 is feasible and better
         dual, pull, bound = np.zeros_like(dual), np.zeros_like(pull), 0.0
-    best = _evaluate(problem, coef, dual, bound)
+    best = kernels.evaluate(problem, coef, dual, bound)
     if _is_doubtful(best.objective, bound):
-        best = min(best, _evaluate(problem, pull, dual, bound), key=lambda p: p.objective)
+        other = kernels.evaluate(problem, pull, dual, bound)
+        best = min(best, other, key=lambda point: point.objective)
         side = problem.costs[problem.signs > 0].sum()
         side = min(side, problem.costs.sum() - side)
         if not best.objective <= 2.0 * side:  # s = 0 is better
-            best = _evaluate(problem, np.zeros_like(coef), dual, bound)
+            best = kernels.evaluate(problem, np.zeros_like(coef), dual, bound)
     return best
 
 
@@ -37,11 +37,9 @@ def _is_doubtful(objective: float, bound: float) -> bool:
     return not close or not bool(np.isfinite(objective))
 
 
-def feasible(signs: Array, costs: Array, dual: Array) -> Array:
+def feasible(signs: Array, costs: Array, guess: Array) -> Array:
     """Return multipliers within their bounds, the heavier side scaled so that ``y'a = 0``."""
-    if not np.isfinite(dual).all():
-        dual = np.nan_to_num(dual, nan=0.0)
-    dual = np.minimum(np.maximum(dual, 0.0), costs)
+    dual = np.minimum(np.maximum(np.nan_to_num(guess, nan=0.0), 0.0), costs)
     above = signs > 0
     positive = float(np.where(above, dual, 0.0).sum())
     negative = float(np.where(above, 0.0, dual).sum())
@@ -51,21 +49,22 @@ def feasible(signs: Array, costs: Array, dual: Array) -> Array:
     return np.asarray(dual)
 
 
-def _dual_value(problem: SVMProblem, dual: Array) -> tuple[Array, float]:
-    """Return ``P_N X'(y a)`` and a lower bound of D(a).
+def dual_bound(problem: SVMProblem, guess: Array) -> tuple[Array, Array, float]:
+    """Return feasible multipliers a near a guess, ``P_N X'(y a)`` and a lower bound of D(a).
 
     Each entry of the centred rows was stored with a relative error of eps, independent of the
     others: what this may add to the value is taken off.
     """
+    dual = feasible(problem.signs, problem.costs, guess)
     pull = problem.pull(dual)
     taken = np.flatnonzero(dual)
     pushed = problem.features[taken] * dual[taken, None]
     lost = EPS * problem.scale * np.sqrt(np.einsum("ij,ij->j", pushed, pushed))
     value = dual.sum() - 0.5 * (pull @ pull) - np.abs(pull) @ lost - 0.5 * (lost @ lost)
-    return pull, float(value)
+    return dual, pull, float(value)
 
 
-def _evaluate(problem: SVMProblem, coef: Array, dual: Array, bound: float) -> Point:
+def evaluate(problem: SVMProblem, coef: Array, dual: Array, bound: float) -> Point:
     """Return a direction with its best bias, slightly stretched where that is not exact.
 
     A row on the margin that rounding puts inside it costs ``c * eps``: for huge costs more than

@@ -26,7 +26,7 @@ from marginfold.feature_maps.kernel_values import KernelFunction
 from marginfold.linalg.tall import Array
 from marginfold.linalg.tall import dense as _dense
 from marginfold.runtime.progress import report
-from marginfold.svm.active_set import linear_solver, sets_of
+from marginfold.svm.active_set import definite_solver, sets_of
 from marginfold.svm.certificate import best_bias, feasible
 from marginfold.svm.policy import Automatic
 from marginfold.svm.problem import EPS, TINY, TOLERANCES, SVMSolver, single
@@ -329,18 +329,25 @@ def _spread(K: Array) -> float:
 
 
 def _on_margin(K: Array, values: Array, total: float) -> tuple[Array, float]:
-    """Solve ``K beta + b = values, sum(beta) = total``, with the least norm if it is singular."""
+    """Solve ``K beta + b = values, sum(beta) = total``, with the least norm if it is singular.
+
+    What beta differs from its mean by solves the centred equations.
+    """
     m = len(K)
-    size = float(np.trace(K)) / max(m, 1) or 1.0  # beta is in units of 1 / size
-    system = np.ones((m + 1, m + 1))
-    system[:m, :m] = K / size
-    system[m, m] = 0.0
-    solve = linear_solver(system)
-    right = np.append(values, total * size)
-    found = np.zeros(m + 1)
+    if not m:
+        return np.zeros(0), 0.0
+    means = K.mean(axis=0)
+    centred = K - means - means[:, None] + means.mean()
+    size = float(np.trace(centred)) / m or 1.0
+    solve = definite_solver(centred / size + 1.0, least_norm=True)
+    if solve is None:
+        return np.full(m, np.nan), 0.0
+    beta = np.full(m, total / m)
     for _ in range(1 + TOLERANCES.refinements):
-        found += solve(right - system @ found)
-    return found[:m] / size, float(found[m])
+        left = values - K @ beta
+        change = solve(left - left.mean()) / size
+        beta += change - change.mean()
+    return beta, float((values - K @ beta).mean())
 
 
 def _certified(gram: Gram, signs: Array, costs: Array, coefs: Array, f: Array) -> GramSolution:

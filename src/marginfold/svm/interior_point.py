@@ -7,8 +7,8 @@ Mehrotra's predictor-corrector method on the primal-dual conditions (s, b primal
 
 Eliminating everything but (s, b) leaves one (r+1) x (r+1) system per iteration: a step costs
 O(n r^2) and nothing of size n x n exists.  A crossover to the exact active set and a certificate on
-the original problem finish it.  `solve` is the readable reference; `kernels.solve`, compiled by
-numba, has the same signature and the same bounds, and serves where enough work is to be done.
+the original problem finish it.  `iterate` is the readable reference; `kernels.iterate`, compiled by
+numba, has the same signature and takes the same steps where there is enough work to be done.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from scipy.linalg import lapack
 from marginfold.linalg.tall import Array, row_blocks
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.runtime.progress import report
-from marginfold.svm.active_set import crossover, on_sets_of
-from marginfold.svm.certificate import certify
+from marginfold.svm.active_set import crossover, solve_equations
+from marginfold.svm.certificate import certify, dual_bound, evaluate
 from marginfold.svm.problem import (
     LONG_WORK,
     TINY,
     TOLERANCES,
     BlockRows,
+    Kernels,
     Point,
     SVMBatch,
     SVMProblem,
@@ -66,6 +67,9 @@ SAFE = 0.1
 COMPILED_COLUMNS = 100
 """Dimensions up to which compiling pays: above, most of the time is spent in matrix products."""
 
+LONG_PAUSE = 10_000_000
+"""Numbers that iterations may pass over before they report: a pause costs a pass."""
+
 DWARFED = 1e-4
 """Share of the variance outside the deflated directions below which rounding drowns it."""
 
@@ -94,7 +98,7 @@ class Scaled(NamedTuple):
     ----------
     columns : array of shape (q + 1, n)
         Its features, one after the other, without what is deflated, and ones.
-    costs : array of shape (n,)
+    signs, costs : arrays of shape (n,)
     unit : float
         The mean cost.
     basis : array of shape (r, q) or None
@@ -102,6 +106,7 @@ class Scaled(NamedTuple):
     """
 
     columns: Array
+    signs: Array
     costs: Array
     unit: float
     basis: Array | None
@@ -118,7 +123,7 @@ class Scaled(NamedTuple):
             np.multiply(problem.features.T, scale[:, None], out=columns[:q])
         else:
             np.matmul((scale[:, None] * basis).T, problem.features.T, out=columns[:q])
-        return cls(columns, problem.costs / unit, unit, basis)
+        return cls(columns, problem.signs, problem.costs / unit, unit, basis)
 
     def from_weights(self, weights: Array) -> Array:
         """Return the iteration's coordinates of weights and bias [s ; b]."""
@@ -147,53 +152,47 @@ def aims(problem: SVMProblem, tol: float) -> tuple[float, bool]:
     return (tol if tol > ROUGH else SAFE * tol), False
 
 
-def solve(problem: SVMProblem, start: Start, *, tol: float, max_iter: int) -> tuple[Point, int]:
+def solve(
+    problem: SVMProblem, start: Start, kernels: Kernels, *, tol: float, max_iter: int
+) -> tuple[Point, int]:
     """Iterate until the gap is within the tolerance; return the best point and the iterations."""
-    T, scaled = TOLERANCES, Scaled.of(problem)
-    state = _begin(problem.signs, scaled, start)
+    scaled = Scaled.of(problem)
+    state = State.of(scaled, start)
     ready, crosses = aims(problem, tol)
-    is_long = scaled.columns.size > LONG_WORK
-    best: Point | None = None
-    least, idle = np.inf, 0
-    for n_iter in range(max_iter + 1):
-        if is_long:
+    size, best = scaled.columns.size, None
+    pause = max(1, LONG_PAUSE // size) if size > LONG_WORK else max_iter
+    while True:
+        n_iter = int(state.tally[0])
+        if size > LONG_WORK:
             report("iterations", n_iter)
-        step = _Step(problem.signs, scaled, state)
-        gap = step.gap()
-        better = gap < T.progress * least or least > T.nearly
-        idle = 0 if better and idle <= T.patience else idle + 1
-        least = min(least, gap)
-        done = idle > T.patience or n_iter == max_iter
-        if gap <= ready or idle > 0 or done:
-            found = finish(problem, scaled, state.u, state.P, state.Q, crosses)
-            best = found if best is None or gap_of(found) < gap_of(best) else best
-            if done or gap_of(best) <= tol:
-                break
-        if not step.advance(refine=gap < T.refined):
-            idle = T.patience + 1
-        if (n_iter + 1) % T.refresh_every == 0:
-            state.t[:] = problem.signs * (state.u @ scaled.columns) - 1.0
-    assert best is not None
-    return best, n_iter
+        ended = kernels.iterate(scaled, state, ready, min(pause, max_iter - n_iter))
+        n_iter, idle = int(state.tally[0]), state.tally[2]
+        done = idle > TOLERANCES.patience or n_iter >= max_iter
+        if not (ended or done):
+            continue
+        found = _finish(problem, scaled, state, crosses, kernels)
+        best = found if best is None or gap_of(found) < gap_of(best) else best
+        if done or gap_of(best) <= tol:
+            return best, n_iter
 
 
-def finish(
-    problem: SVMProblem, scaled: Scaled, u: Array, P: Array, Q: Array, crosses: bool
+def _finish(
+    problem: SVMProblem, scaled: Scaled, state: State, crosses: bool, kernels: Kernels
 ) -> Point:
     """Cross over to the active set that an interior point suggests, or certify the point itself."""
-    coef, dual = without(problem.deflated, scaled.direction(u)), P[0] * scaled.unit
+    coef, dual = without(problem.deflated, scaled.direction(state.u)), state.P[0] * scaled.unit
     exact: Point | None = None
     if crosses:
-        lower = dual < problem.costs * Q[0]
-        upper = ~lower & (scaled.unit * P[1] < problem.costs * Q[1])
-        exact = crossover(problem, lower, upper, dual)
+        lower = dual < problem.costs * state.Q[0]
+        upper = ~lower & (scaled.unit * state.P[1] < problem.costs * state.Q[1])
+        exact = crossover(problem, lower, upper, dual, kernels)
         if exact is not None and gap_of(exact) <= TOLERANCES.exact:
             return exact
-    plain = certify(problem, coef, dual)
+    plain = certify(problem, coef, dual, kernels)
     return plain if exact is None or gap_of(plain) <= gap_of(exact) else exact
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
     """A primal-feasible point: t = v - xi = y f - 1 and a + s = c hold exactly.
 
     The two complementary pairs (a, v) and (c - a, xi) obey the same equations: they are stacked.
@@ -203,33 +202,65 @@ class _State(NamedTuple):
     P: Array  # (2, n) multipliers a, and s = c - a
     Q: Array  # (2, n) excess v of the margin, and hinge xi
     t: Array  # (n,) y f - 1
+    tally: Array  # iterations, best gap, how many did not lower it; mu of a start, -mu without u
+
+    @classmethod
+    def of(cls, scaled: Scaled, start: Start) -> State:
+        """Return a start: everything but the weights, if they are given, is still unknown."""
+        q, n = scaled.columns.shape
+        known = start.weights is not None
+        u = np.zeros(q) if start.weights is None else scaled.from_weights(start.weights)
+        tally = np.array([0.0, np.inf, 0.0, start.mu if known else -start.mu])
+        return cls(u, np.empty((2, n)), np.empty((2, n)), np.empty(n), tally)
 
 
-def _begin(y: Array, scaled: Scaled, start: Start) -> _State:
-    """Lift weights to the central path: those given, or the ridge regression on the labels."""
-    A, c = scaled.columns, scaled.costs
-    if start.weights is None:
-        u = _Factor(_newton_matrix(A, c)).solve(A @ (c * y))
-    else:
-        u = scaled.from_weights(start.weights)
-    t = y * (u @ A) - 1.0
-    m = start.mu / c
-    half = np.abs(0.5 * t)
+def iterate(scaled: Scaled, state: State, ready: float, steps: int) -> bool:
+    """Take so many steps, in place; return True as soon as the point may be certified."""
+    T, tally = TOLERANCES, state.tally
+    is_new = bool(tally[3])
+    if is_new:
+        _begin(scaled, state)
+    for left in reversed(range(steps + 1)):
+        step = _Step(scaled, state)
+        gap = step.gap()
+        if is_new or left < steps:
+            better = gap < T.progress * tally[1] or tally[1] > T.nearly
+            idle = 0.0 if better and tally[2] <= T.patience else tally[2] + 1.0
+            tally[1:] = min(tally[1], gap), idle, 0.0
+            if gap <= ready or idle > 0:
+                return True
+        if left:
+            moved = step.advance(refine=gap < T.refined)
+            tally[0], tally[2] = tally[0] + 1.0, tally[2] if moved else T.patience + 1
+            if tally[0] % T.refresh_every == 0:
+                state.t[:] = scaled.signs * (state.u @ scaled.columns) - 1.0
+    return False
+
+
+def _begin(scaled: Scaled, state: State) -> None:
+    """Lift weights to the central path, ``a v = (c - a) xi = mu`` with ``v - xi = t``.
+
+    Unknown weights become the ridge regression on the labels.
+    """
+    A, y, c, mu = scaled.columns, scaled.signs, scaled.costs, abs(state.tally[3])
+    if state.tally[3] < 0:
+        state.u[:] = _Factor(_newton_matrix(A, c)).solve(A @ (c * y))
+    state.t[:] = y * (state.u @ A) - 1.0
+    m, half, outside = mu / c, np.abs(0.5 * state.t), state.t > 0
     rho = np.hypot(half, m)
     near, far = m + m * (m / (rho + half)), m + half + rho
-    outside = t > 0
-    Q = np.stack([np.where(outside, far, near), np.where(outside, near, far)])
-    return _State(u=u, P=start.mu / Q, Q=Q, t=t)
+    state.Q[0], state.Q[1] = np.where(outside, far, near), np.where(outside, near, far)
+    state.P[:] = mu / state.Q
 
 
 class _Step:
     """One predictor-corrector step from a state, which it changes."""
 
-    def __init__(self, y: Array, scaled: Scaled, state: _State) -> None:
-        self.y, self.scaled, self.state = y, scaled, state
+    def __init__(self, scaled: Scaled, state: State) -> None:
+        self.scaled, self.state = scaled, state
         self.ratios = state.Q / state.P
         self.d = 1.0 / (self.ratios[0] + self.ratios[1])  # inverse Hessian of the barrier
-        self.pull = scaled.columns @ (y * state.P[0])  # [P_N X'(y a) ; y'a]
+        self.pull = scaled.columns @ (scaled.signs * state.P[0])  # [P_N X'(y a) ; y'a]
 
     def gap(self) -> float:
         """Return the relative gap of the running point (an estimate: y'a is not yet zero)."""
@@ -240,7 +271,7 @@ class _Step:
 
     def advance(self, *, refine: bool) -> bool:
         """Move the state; return False if it could not move at all."""
-        y, A, d, t = self.y, self.scaled.columns, self.d, self.state.t
+        y, A, d, t = self.scaled.signs, self.scaled.columns, self.d, self.state.t
         P, Q, ratios = self.state.P, self.state.Q, self.ratios
         factor = _Factor(_newton_matrix(A, d))
         residual = self.pull - np.append(self.state.u[:-1], 0.0)
@@ -271,7 +302,7 @@ class _Step:
         length = min(1.0, TOLERANCES.step_to_boundary / blocked)
         if not (np.isfinite(length) and np.isfinite(du).all()):
             return False
-        for part, move in zip(self.state, (du, dP, dQ, dt), strict=True):
+        for part, move in zip(self.state[:4], (du, dP, dQ, dt), strict=True):
             part += length * move
         return True
 
@@ -323,24 +354,7 @@ def without_dwarfing(problem: SVMProblem) -> SVMProblem:
     return problem._replace(table=table, centre=centre, scale=np.ones(len(centre)))
 
 
-class Kernels(NamedTuple):
-    """The seam between the policy and an implementation: NumPy's here, numba's in `kernels`.
-
-    Attributes
-    ----------
-    solve : callable
-        ``solve(problem, start, tol=..., max_iter=...)`` returns a certified point and the number
-        of iterations.
-    on_sets_of : callable
-        ``on_sets_of(problem, dual)`` returns the exact point on the active set of the multipliers
-        of another problem, or None if that is not the right one.
-    """
-
-    solve: Callable[..., tuple[Point, int]]
-    on_sets_of: Callable[[SVMProblem, Array], Point | None]
-
-
-NUMPY = Kernels(solve, on_sets_of)
+NUMPY = Kernels(iterate, solve_equations, dual_bound, evaluate)
 
 
 @dataclass(frozen=True)
@@ -423,7 +437,7 @@ class InteriorPoint:
     ) -> SVMSolution:
         """Iterate from a start to a gap."""
         tol = self.tol if tol is None else tol
-        point, n_iter = kernels.solve(problem, start, tol=tol, max_iter=self.max_iter)
+        point, n_iter = solve(problem, start, kernels, tol=tol, max_iter=self.max_iter)
         return SVMSolution.of(point, n_iter=n_iter, tol=tol)
 
     def solve_blocks(self, batch: SVMBatch) -> list[SVMSolution]:

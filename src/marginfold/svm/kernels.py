@@ -1,10 +1,10 @@
 """The interior point method, its crossover and its certificate, compiled by numba.
 
-`solve` and `on_sets_of` do what `interior_point.solve` and `active_set.on_sets_of` do, where the
-formulas are explained; on a few hundred rows NumPy's calls take several times as long as the
-arithmetic.  The Newton matrix and both right-hand sides come from one product, the corrector is
-linear in the centring, so that what it adds to the affine right-hand side needs no pass of its own,
-and the best bias is found by selection instead of sorting.
+The entries do what the functions of the same names do in `interior_point`, `active_set` and
+`certificate`, where the formulas are explained; on a few hundred rows NumPy's calls take several
+times as long as the arithmetic.  The Newton matrix and both right-hand sides come from one product,
+the corrector is linear in the centring, so that what it adds to the affine right-hand side needs no
+pass of its own, and the best bias is found by selection instead of sorting.
 
 All of it is in one file with few entries, because numba compiles a function again into each of its
 callers and keeps it until its file changes.  Inner loops run over views of one row or column: those
@@ -13,25 +13,24 @@ vectorise.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numba import njit
 
 from marginfold.linalg.tall import Array
 from marginfold.runtime.jit import OPTIONS
-from marginfold.runtime.progress import report
-from marginfold.svm.active_set import NEIGHBORS, ROUNDS, sets_of
-from marginfold.svm.interior_point import Kernels, Scaled, Start, aims, finish
+from marginfold.svm.interior_point import COLD, Scaled, State, solve
 from marginfold.svm.problem import (
     EPS,
-    LONG_WORK,
     PASSES,
     TINY,
     TOLERANCES,
+    Face,
+    Kernels,
     Point,
     SVMProblem,
     Tolerances,
-    gap_of,
-    without,
 )
 
 CHUNK = 256
@@ -43,9 +42,6 @@ TILE = 3
 ACCURATE = 1e-13
 """Relative residual of a solve that needs no refinement."""
 
-LONG_PAUSE = 10_000_000
-"""Numbers that compiled iterations may pass over before they report: a pause costs a pass."""
-
 ENTRY = njit(**OPTIONS)
 kernel = njit(**{**OPTIONS, "cache": False}, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Functions that only compiled ones call need neither a wrapper nor a file of their own."""
@@ -56,235 +52,84 @@ def first_call() -> None:
     table = np.array([[-1.0, 1.0], [1.0, 1.0]])
     arrays = np.array([-1.0, 1.0]), np.ones(2), np.ones(1), np.zeros((1, 0))
     problem = SVMProblem(table, np.zeros(1), *arrays)
-    solve(problem, Start(), tol=1e-8, max_iter=9)
+    solve(problem, COLD, KERNELS, tol=1e-8, max_iter=9)
 
 
-def solve(problem: SVMProblem, start: Start, *, tol: float, max_iter: int) -> tuple[Point, int]:
-    """Iterate until the gap is within the tolerance; return the best point and the iterations."""
-    scaled = Scaled.of(problem)
-    columns, n = scaled.columns, len(problem.costs)
-    ready, crosses = aims(problem, tol)
-    u, known = np.zeros(len(columns)), start.weights is not None
-    if start.weights is not None:
-        u[:] = scaled.from_weights(start.weights)
-    P, Q, t = np.empty((2, n)), np.empty((2, n)), np.empty(n)
-    tally = np.array([-1.0 if known else -2.0, np.inf, 0.0])
-    numbers = columns, problem.signs, scaled.costs
-    is_long = columns.size > LONG_WORK
-    pause = max(1, LONG_PAUSE // columns.size) if is_long else max_iter + 1
-    best: Point | None = None
-    while True:
-        if is_long:
-            report("iterations", max(int(tally[0]), 0))
-        steps = min(pause, max_iter - max(int(tally[0]), 0))
-        ended = _iterate(numbers, (u, P, Q, t), tally, start.mu, ready, steps, TOLERANCES)
-        done = tally[2] > TOLERANCES.patience or tally[0] >= max_iter
-        if not (ended or done):
-            continue
-        found = _finish(problem, scaled, u, P, Q, crosses)
-        best = found if best is None or gap_of(found) < gap_of(best) else best
-        if done or gap_of(best) <= tol:
-            return best, int(tally[0])
+def iterate(scaled: Scaled, state: State, ready: float, steps: int) -> bool:
+    """Do what `interior_point.iterate` does."""
+    return bool(
+        _iterate(scaled.columns, scaled.signs, scaled.costs, state, ready, steps, TOLERANCES)
+    )
 
 
-def _finish(
-    problem: SVMProblem, scaled: Scaled, u: Array, P: Array, Q: Array, crosses: bool
-) -> Point:
-    """Do what `interior_point.finish` does; singular equations are left to it."""
-    coef, dual = without(problem.deflated, scaled.direction(u)), P[0] * scaled.unit
-    lower = dual < problem.costs * Q[0]
-    upper = ~lower & (scaled.unit * P[1] < problem.costs * Q[1])
-    rounds = ROUNDS if crosses else 0
-    gap, point = _cross(problem, lower, upper, coef, dual, rounds, False, TOLERANCES)
-    return finish(problem, scaled, u, P, Q, crosses) if gap < 0.0 else Point(*point)
+def solve_equations(problem: SVMProblem, free: Array, upper: Array) -> Face | None:
+    """Do what `active_set.solve_equations` does."""
+    regular, *found = _solve_equations(problem, free, upper, TOLERANCES)
+    return Face(*found) if regular else None
 
 
-def on_sets_of(problem: SVMProblem, dual: Array) -> Point | None:
-    """Return the exact point on the active set of another problem's multipliers, if it is one."""
-    lower, upper = sets_of(dual, problem.costs)
-    gap, point = _cross(problem, lower, upper, NOTHING, dual, NEIGHBORS, True, TOLERANCES)
-    return Point(*point) if 0.0 <= gap <= TOLERANCES.exact else None
+def dual_bound(problem: SVMProblem, guess: Array) -> tuple[Array, Array, float]:
+    """Do what `certificate.dual_bound` does."""
+    return cast(tuple[Array, Array, float], _dual_bound(problem, guess))
 
 
-KERNELS = Kernels(solve, on_sets_of)
+def evaluate(problem: SVMProblem, coef: Array, dual: Array, bound: float) -> Point:
+    """Do what `certificate.evaluate` does."""
+    objective, intercept, factor = _evaluate(problem, coef, dual, bound, TOLERANCES)
+    return Point(factor * coef, intercept, dual, objective, bound)
 
-NOTHING: Array = np.zeros(0)
+
+KERNELS = Kernels(iterate, solve_equations, dual_bound, evaluate)
 
 
 @ENTRY
 def _iterate(
-    numbers: tuple[Array, Array, Array],
-    state: tuple[Array, Array, Array, Array],
-    tally: Array,
-    mu: float,
-    ready: float,
-    pause: int,
-    T: Tolerances,
+    columns: Array, y: Array, c: Array, state: State, ready: float, steps: int, T: Tolerances
 ) -> bool:
-    """Begin or go on with the iteration, in place, until the point may be certified (True).
-
-    ``tally`` holds the iterations so far (negative: not begun; -2: without weights), the best gap,
-    and how many did not lower it.
-    """
-    columns, y, c = numbers
-    u, P, Q, t = state
-    begun = tally[0] >= 0
-    if not begun:
-        _start(columns, y, c, state, tally[0] == -1.0, mu, T)
-        tally[0] = 0.0
+    u, P, Q, t, tally = state
     d = np.empty(len(y))
     P0, P1, Q0, Q1 = P[0], P[1], Q[0], Q[1]
-    for step in range(pause + 1):
+    is_new, mu = tally[3] != 0.0, abs(tally[3])
+    if tally[3] < 0.0:
+        for i in range(len(y)):
+            P0[i], t[i] = 0.0, -1.0
+        K, pull, predictor = _normal(columns, y, c, P0, t)
+        unit, _ = _factorise(K, T.diagonal_shift)
+        _substitute(K, unit, predictor)
+        for j in range(len(u)):
+            u[j] = predictor[j]
+    if is_new:
+        _scores(columns, y, u, t)
+    for i in range(len(y) if is_new else 0):
+        t[i] -= 1.0
+        m, half = mu / c[i], abs(0.5 * t[i])
+        rho = np.hypot(half, m)
+        near, far = m + m * (m / (rho + half)), m + half + rho
+        v, xi = (far, near) if t[i] > 0 else (near, far)
+        Q0[i], Q1[i], P0[i], P1[i] = v, xi, mu / v, mu / xi
+    for step in range(steps + 1):
         for i in range(len(y)):
             d[i] = 1.0 / (Q0[i] / P0[i] + Q1[i] / P1[i])
         K, pull, predictor = _normal(columns, y, d, P0, t)
         gap = _gap(c, u, P0, t, pull)
-        if step > 0 or not begun:
+        if step > 0 or is_new:
+            tally[3] = 0.0
             better = gap < T.progress * tally[1] or tally[1] > T.nearly
             tally[2] = 0.0 if better and tally[2] <= T.patience else tally[2] + 1.0
             if gap < tally[1]:
                 tally[1] = gap
             if gap <= ready or tally[2] > 0:
                 return True
-        if step == pause:
+        if step == steps:
             break
         if not _advance(columns, y, u, P, Q, t, d, K, pull, predictor, gap < T.refined, T):
             tally[2] = T.patience + 1
         tally[0] += 1
         if int(tally[0]) % T.refresh_every == 0:
-            _margins(columns, y, u, t)
+            _scores(columns, y, u, t)
+            for i in range(len(t)):
+                t[i] -= 1.0
     return False
-
-
-@ENTRY
-def _cross(
-    problem: SVMProblem,
-    lower: Array,
-    upper: Array,
-    coef: Array,
-    dual: Array,
-    rounds: int,
-    early: bool,
-    T: Tolerances,
-) -> tuple[float, tuple[Array, float, Array, float, float]]:
-    """Do what `active_set.crossover` and `repair` do; certify ``coef`` too unless it is empty.
-
-    Returns the gap of the best point, negative at singular equations, and the point.
-    """
-    y, c = problem.signs, problem.costs
-    n, most_free = len(y), 2 * len(problem.scale) + T.spare_rows
-    best_gap, best = np.inf, (coef, 0.0, dual, np.inf, 0.0)
-    guess, left = 1, rounds
-    low, up, moved = _to_bounds(problem, lower, upper, dual, early)
-    if not moved:
-        guess = 0
-    while left > 0 or guess > 0 or len(coef) > 0:
-        if left == 0 and guess > 0:  # the second guess: the sets as they were given
-            guess, left = 0, rounds
-            low, up = lower, upper
-        s, multipliers, wrong, last = coef, dual, False, left == 0
-        if last:
-            coef = coef[:0]
-        else:
-            left -= 1
-            free = _free(low, up)
-            if len(free) > most_free:
-                left = 0
-                continue
-            regular, s, multipliers, excess = _solve_equations(problem, free, up, T)
-            if not regular:
-                return -1.0, best
-            if not _all_finite(s):
-                left = 0
-                continue
-            moved = False
-            for i in range(n):
-                if low[i] or up[i]:
-                    wrong |= low[i] and not excess[i] >= -T.violation
-                    wrong |= up[i] and not excess[i] <= T.violation
-                    stays_low = low[i] and excess[i] >= -T.violation
-                    stays_up = up[i] and excess[i] <= T.violation
-                else:
-                    outside = multipliers[i] < -T.bound * c[i]
-                    wrong |= outside or multipliers[i] > (1.0 + T.bound) * c[i]
-                    stays_low, stays_up = multipliers[i] < 0, multipliers[i] > c[i]
-                moved |= stays_low != low[i] or stays_up != up[i]
-                low[i], up[i] = stays_low, stays_up
-            if not moved:
-                left = 0
-        if wrong and left > 0 and early:
-            continue
-        point = _certify(problem, s, multipliers, T)
-        gap = max(point[3] - point[4], 0.0) / max(point[3], TINY)
-        if gap < best_gap:
-            best_gap, best = gap, point
-        if best_gap <= T.exact:
-            break
-    return best_gap, best
-
-
-@kernel
-def _to_bounds(
-    problem: SVMProblem, lower: Array, upper: Array, dual: Array, early: bool
-) -> tuple[Array, Array, bool]:
-    """Return the sets with no more free rows than dimensions: those nearest to a bound go to it."""
-    N, c, n = problem.deflated, problem.costs, len(lower)
-    most = len(problem.scale) + 1
-    for h in range(N.shape[1]):
-        length = 0.0
-        for j in range(len(N)):
-            length += abs(N[j, h])
-        most -= length > 0.0
-    count = 0
-    for i in range(n if not early else 0):
-        count += not (lower[i] or upper[i])
-    below, above = lower.copy(), upper.copy()
-    for i in range(n):
-        if count > most and not (lower[i] or upper[i]):
-            above[i] = dual[i] > 0.5 * c[i]
-            below[i] = not above[i]
-    for _ in range(most if count > most else 0):  # those farthest from their bounds stay free
-        largest, row = -1.0, 0
-        for i in range(n):
-            if not (lower[i] or upper[i]) and (below[i] or above[i]):
-                share = min(dual[i], c[i] - dual[i]) / c[i]
-                if share > largest:
-                    largest, row = share, i
-        below[row] = above[row] = False
-    return below, above, count > most
-
-
-@kernel
-def _start(
-    columns: Array,
-    y: Array,
-    c: Array,
-    state: tuple[Array, Array, Array, Array],
-    known: bool,
-    mu: float,
-    T: Tolerances,
-) -> None:
-    """Lift weights to the central path; unless they are known, they become the ridge regression."""
-    n = len(y)
-    u, P, Q, t = state
-    if not known:
-        for i in range(n):
-            P[0, i], t[i] = 0.0, -1.0
-        K, _, right = _normal(columns, y, c, P[0], t)
-        unit, _ = _factorise(K, T.diagonal_shift)
-        _substitute(K, unit, right)
-        for j in range(len(u)):
-            u[j] = right[j]
-    _margins(columns, y, u, t)
-    for i in range(n):
-        m = mu / c[i]
-        half = abs(0.5 * t[i])
-        rho = np.hypot(half, m)
-        near = m + m * (m / (rho + half))
-        far = m + half + rho
-        v, xi = (far, near) if t[i] > 0 else (near, far)
-        Q[0, i], Q[1, i] = v, xi
-        P[0, i], P[1, i] = mu / v, mu / xi
 
 
 @kernel
@@ -327,7 +172,8 @@ def _advance(
     dt, da, dv, dxi = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     P0, P1, Q0, Q1 = P[0], P[1], Q[0], Q[1]
 
-    du = _solve(columns, y, d, K, unit, right, 0)
+    du = right.copy()
+    _substitute(K, unit, du)
     _scores(columns, y, du, dt)
     largest, comp, product = 1.0, 0.0, 0.0
     for i in range(n):
@@ -441,14 +287,6 @@ def _add_products(B: Array, size: int, total: Array) -> None:
             total[i + 2, j] += s20
             total[i + 2, j + 1] += s21
             total[i + 2, j + 2] += s22
-
-
-@kernel
-def _margins(columns: Array, y: Array, u: Array, t: Array) -> None:
-    """Fill t with ``y f - 1``."""
-    _scores(columns, y, u, t)
-    for i in range(len(t)):
-        t[i] -= 1.0
 
 
 @kernel
@@ -567,7 +405,7 @@ def _substitute(factor: Array, unit: Array, right: Array) -> None:
         right[i] *= unit[i]
 
 
-@kernel
+@ENTRY
 def _solve_equations(
     problem: SVMProblem, free: Array, upper: Array, T: Tolerances
 ) -> tuple[bool, Array, Array, Array]:
@@ -600,32 +438,35 @@ def _solve_equations(
         if upper[i]:
             dual[i] = c[i]
             total += y[i] * c[i]
-    s = _pull(problem, dual)
+    s, _ = _dual_value(problem, dual)
     for j in range(r):
         s[j] -= centre[j] * total
-    system = np.ones((m + 1, m + 1))
-    system[m, m] = 0.0
+    system = np.empty((m, m))
     for k in range(m):
         for h in range(k + 1):
             product, first, second = 0.0, X[k], X[h]
             for j in range(r):
                 product += first[j] * second[j]
-            system[k, h] = system[h, k] = product / size
-    pivots = np.empty(m + 1, dtype=np.intp)
-    if m > 0 and not _eliminate(system, pivots, T.regular):
+            system[k, h] = system[h, k] = product / size + 1.0
+    unit, regular = _factorise(system, 0.0)
+    for k in range(m):
+        regular &= system[k, k] * system[k, k] > T.regular
+    if not regular:
         return False, s, dual, excess
-    beta, intercept, right = np.zeros(m), 0.0, np.empty(m + 1)
+    beta, intercept, right = np.zeros(m), 0.0, np.empty(m)
     for _ in range(1 + T.refinements if m > 0 else 0):
-        right[m] = -total
+        rest, mean = -total, 0.0
         for k in range(m):
             score, x = intercept, X[k]
             for j in range(r):
                 score += x[j] * s[j]
             right[k] = y[free[k]] - score
-            right[m] -= beta[k]
-        right[m] *= size
-        _back_substitute(system, pivots, right)
-        intercept += right[m]
+            mean += right[k] / m
+            rest -= beta[k]
+        intercept += mean
+        for k in range(m):
+            right[k] += rest * size - mean
+        _substitute(system, unit, right)
         for k in range(m):
             change, x = right[k] / size, X[k]
             beta[k] += change
@@ -644,82 +485,25 @@ def _solve_equations(
     return True, s, dual, excess
 
 
-@kernel
-def _certify(
-    problem: SVMProblem, coef: Array, guess: Array, T: Tolerances
-) -> tuple[Array, float, Array, float, float]:
-    """Return what `certificate.certify` returns."""
+@ENTRY
+def _dual_bound(problem: SVMProblem, guess: Array) -> tuple[Array, Array, float]:
     y, c = problem.signs, problem.costs
-    dual, side = _feasible(y, c, guess)
-    pull, bound = _dual_value(problem, dual)
-    if not bound >= 0.0:  # a = 0 is feasible and better
-        dual, pull, bound = np.zeros(len(y)), np.zeros(len(coef)), 0.0
-    found, intercept, factor, chosen = np.inf, 0.0, 0.0, coef
-    for attempt in range(3):
-        if attempt == 1 and not _is_doubtful(found, bound, T):
-            break
-        if attempt == 2 and found <= 2.0 * side:
-            break
-        direction = coef if attempt == 0 else pull if attempt == 1 else np.zeros(len(coef))
-        objective, bias, stretch = _evaluate(problem, direction, dual, bound, T)
-        if attempt != 1 or objective < found:  # s = 0 is better than what costs more than it
-            found, intercept, factor, chosen = objective, bias, stretch, direction
-    direction = np.empty(len(coef))
-    for j in range(len(coef)):
-        direction[j] = factor * chosen[j]
-    return direction, intercept, dual, found, bound
-
-
-@kernel
-def _free(lower: Array, upper: Array) -> Array:
-    """Return the rows at neither bound."""
-    count = 0
-    for i in range(len(lower)):
-        count += not (lower[i] or upper[i])
-    rows, k = np.empty(count, dtype=np.intp), 0
-    for i in range(len(lower)):
-        if not (lower[i] or upper[i]):
-            rows[k] = i
-            k += 1
-    return rows
-
-
-@kernel
-def _all_finite(vector: Array) -> bool:
-    finite = True
-    for j in range(len(vector)):
-        finite &= np.isfinite(vector[j])
-    return finite
-
-
-@kernel
-def _is_doubtful(objective: float, bound: float, T: Tolerances) -> bool:
-    close = objective - bound <= T.exact * objective
-    return not close or not np.isfinite(objective)
-
-
-@kernel
-def _feasible(y: Array, c: Array, guess: Array) -> tuple[Array, float]:
-    """Return multipliers within their bounds with ``y'a = 0``, and the cost of the smaller side."""
-    dual = np.empty(len(y))
-    positive = negative = above = below = 0.0
+    dual, positive, negative = np.empty(len(y)), 0.0, 0.0
     for i in range(len(y)):
         a = guess[i]
-        a = min(max(a, 0.0), c[i]) if a == a else 0.0
-        dual[i] = a
+        dual[i] = min(max(a, 0.0), c[i]) if a == a else 0.0
         if y[i] > 0:
-            positive += a
-            above += c[i]
+            positive += dual[i]
         else:
-            negative += a
-            below += c[i]
+            negative += dual[i]
     least = min(positive, negative)
-    up = least / positive if positive > 0 else least
-    down = least / negative if negative > 0 else least
     if positive != negative:
+        up = least / positive if positive > 0 else least
+        down = least / negative if negative > 0 else least
         for i in range(len(y)):
             dual[i] *= up if y[i] > 0 else down
-    return dual, min(above, below)
+    pull, bound = _dual_value(problem, dual)
+    return dual, pull, bound
 
 
 @kernel
@@ -746,11 +530,11 @@ def _dual_value(problem: SVMProblem, dual: Array) -> tuple[Array, float]:
     return pull, value
 
 
-@kernel
+@ENTRY
 def _evaluate(
     problem: SVMProblem, coef: Array, dual: Array, bound: float, T: Tolerances
 ) -> tuple[float, float, float]:
-    """Return an upper bound of the objective, the best bias, and the factor of the direction."""
+    """Return an upper bound of the objective, the best bias, and what stretches the direction."""
     table, centre, scale = problem.table, problem.centre, problem.scale
     y, c = problem.signs, problem.costs
     n, r = len(y), len(scale)
@@ -788,7 +572,7 @@ def _evaluate(
         summands += 2.0 * abs(weights[j] * centre[j])
     rounding = T.rounding * (1.0 + summands)
     objective += rounding * dear
-    if not _is_doubtful(objective, bound, T):
+    if objective - bound <= T.exact * objective:
         return objective, intercept, 1.0
     factor = 1.0 + 2.0 * (shortest + rounding)
     stretched = factor * factor * size
@@ -869,22 +653,6 @@ def _row_scores(table: Array, weights: Array, out: Array) -> None:
 
 
 @kernel
-def _pull(problem: SVMProblem, dual: Array) -> Array:
-    """Return ``P_N X'(y a)``."""
-    table, y, scale = problem.table, problem.signs, problem.scale
-    pull = np.zeros(len(scale))
-    for i in range(len(y)):
-        if dual[i] != 0.0:
-            row, push = table[i], y[i] * dual[i]
-            for j in range(len(scale)):
-                pull[j] += push * row[j]
-    for j in range(len(scale)):
-        pull[j] *= scale[j]
-    _project(problem.deflated, pull)
-    return pull
-
-
-@kernel
 def _project(N: Array, vector: Array) -> None:
     """Take off the parts along the columns of N, in place."""
     r, k = N.shape
@@ -898,49 +666,3 @@ def _project(N: Array, vector: Array) -> None:
         for j in range(r):
             for h in range(k):
                 vector[j] -= N[j, h] * parts[h]
-
-
-@kernel
-def _eliminate(A: Array, pivots: Array, regular: float) -> bool:
-    """Replace A by its factors, with row exchanges; False if a pivot is relatively small."""
-    m = len(A)
-    least, most = np.inf, 0.0
-    for k in range(m):
-        p = k
-        for i in range(k + 1, m):
-            if abs(A[i, k]) > abs(A[p, k]):
-                p = i
-        pivots[k] = p
-        if p != k:
-            for j in range(m):
-                A[k, j], A[p, j] = A[p, j], A[k, j]
-        size = abs(A[k, k])
-        least, most = min(least, size), max(most, size)
-        if not size > 0.0:
-            return False
-        rest = A[k, k + 1 :]
-        for i in range(k + 1, m):
-            A[i, k] /= A[k, k]
-            factor, row = A[i, k], A[i, k + 1 :]
-            for j in range(len(rest)):
-                row[j] -= factor * rest[j]
-    return bool(least > regular * most)
-
-
-@kernel
-def _back_substitute(A: Array, pivots: Array, right: Array) -> None:
-    """Solve with the factors, in place."""
-    m = len(A)
-    for k in range(m):
-        p = pivots[k]
-        right[k], right[p] = right[p], right[k]
-    for i in range(m):
-        total, row = right[i], A[i]
-        for j in range(i):
-            total -= row[j] * right[j]
-        right[i] = total
-    for i in range(m - 1, -1, -1):
-        total, row, known = right[i], A[i, i + 1 :], right[i + 1 :]
-        for j in range(len(known)):
-            total -= row[j] * known[j]
-        right[i] = total / A[i, i]

@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 from marginfold.errors import SolverError
 from marginfold.svm.active_set import crossover, sets_of
 from marginfold.svm.certificate import certify
+from marginfold.svm.interior_point import NUMPY
 from marginfold.svm.problem import (
     TOLERANCES,
     BlockRows,
@@ -87,8 +88,8 @@ class LibSVM:
             svc.fit(problem.whitened(), problem.signs, sample_weight=problem.costs)
         dual = np.zeros(len(problem.costs))
         dual[svc.support_] = np.abs(svc.dual_coef_[0])
-        point = certify(problem, np.asarray(svc.coef_[0], dtype=np.float64), dual)
-        exact = crossover(problem, *sets_of(dual, problem.costs), dual)
+        point = certify(problem, np.asarray(svc.coef_[0], dtype=np.float64), dual, NUMPY)
+        exact = crossover(problem, *sets_of(dual, problem.costs), dual, NUMPY)
         if exact is not None and gap_of(exact) < max(gap_of(point), TOLERANCES.exact):
             point = exact
         return SVMSolution.of(point, n_iter=int(np.max(svc.n_iter_)), tol=self.tol)

@@ -19,18 +19,19 @@ from numpy.typing import ArrayLike
 from marginfold.linalg.blocks import LocalBlocks
 from marginfold.linalg.tall import Array
 from marginfold.runtime.jit import compiled_module, require_compiled
+from marginfold.svm.active_set import on_sets_of
 from marginfold.svm.certificate import certify
 from marginfold.svm.coordinate_descent import descend
 from marginfold.svm.interior_point import (
     COLD_MU,
     COMPILED,
     InteriorPoint,
-    Kernels,
     Start,
     solve_each,
 )
 from marginfold.svm.problem import (
     BlockRows,
+    Kernels,
     SVMBatch,
     SVMProblem,
     SVMSolution,
@@ -38,7 +39,7 @@ from marginfold.svm.problem import (
     single,
     without,
 )
-from marginfold.svm.screening import LOCAL_BLOCK, dual_of, sift, solve_nearest
+from marginfold.svm.screening import LARGEST_SHARE, LOCAL_BLOCK, dual_of, sift, solve_nearest
 from marginfold.validation.parameters import Number, check_parameters
 
 MANY_DIMENSIONS = 100
@@ -49,9 +50,6 @@ SMALL = 16_000
 
 WARM_ROWS, TALL = 3000, 30_000
 """Rows from which a problem is screened, from the solution of a similar one and from a sample."""
-
-LARGEST_ZONE = 0.7
-"""Share of the rows above which a zone is no longer worth it."""
 
 MISSES = 3
 """Active sets in a row that were not the next one's, after which no more are tried."""
@@ -156,7 +154,7 @@ class _Solver:
         if len(problem.scale) > MANY_DIMENSIONS:
             return self._alone(problem, last.dual)
         if chain.misses < MISSES:
-            point = self.kernels.on_sets_of(problem, last.dual)
+            point = on_sets_of(problem, last.dual, self.kernels)
             chain.misses = 0 if point is not None else chain.misses + 1
             if point is not None:
                 return SVMSolution.of(point, n_iter=0, tol=self.plain.tol)
@@ -178,7 +176,7 @@ class _Solver:
             if self.sweeps is not None:
                 found = descend(self.sweeps, problem, tol=self.plain.tol, start=dual)
         elif n * r > SMALL:
-            found = solve_nearest(problem, self._solve_part, tol=self.plain.tol)
+            found = solve_nearest(problem, self._solve_part, self.kernels, tol=self.plain.tol)
             if found is None and n >= TALL:
                 found = self._screened(problem)
         if found is not None and found.converged:
@@ -193,7 +191,8 @@ class _Solver:
         m = len(R)
         parts = problem.signs, problem.costs, np.ones(m), np.zeros((m, 0)), np.zeros(m)
         found = self.plain.solve_problem(SVMProblem.of(R.T, *parts), self.kernels)
-        point = certify(problem, without(problem.deflated, basis @ found.coef), found.dual)
+        coef = without(problem.deflated, basis @ found.coef)
+        point = certify(problem, coef, found.dual, self.kernels)
         return SVMSolution.of(point, n_iter=found.n_iter, tol=self.plain.tol)
 
     def _solve_part(self, part: SVMProblem, tol: float) -> SVMSolution:
@@ -219,7 +218,7 @@ class _Solver:
             self.plain.solve_zone,
             tol=self.plain.tol,
             starts=starts,
-            largest=LARGEST_ZONE * len(y),
+            largest=LARGEST_SHARE * len(y),
         )[0]
         if zone is None or not found.converged:
             return None

@@ -11,6 +11,7 @@ the point: the certificate evaluates both on the original problem.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -135,6 +136,36 @@ class Point(NamedTuple):
     dual: Array
     objective: float
     bound: float
+
+
+class Face(NamedTuple):
+    """The point that satisfies the equations of an active set.
+
+    ``excess`` is ``y (x's + b) - 1`` of all rows.
+    """
+
+    coef: Array
+    dual: Array
+    excess: Array
+
+
+class Kernels(NamedTuple):
+    """The seam to what numba compiles: four functions, in NumPy or those of `svm.kernels`.
+
+    Attributes
+    ----------
+    iterate
+        `interior_point.iterate`: steps of the interior point method.
+    solve_equations
+        `active_set.solve_equations`: the point of an active set.
+    dual_bound, evaluate
+        `certificate.dual_bound` and `certificate.evaluate`: the two bounds of a certificate.
+    """
+
+    iterate: Callable[..., bool]
+    solve_equations: Callable[[SVMProblem, Array, Array], Face | None]
+    dual_bound: Callable[[SVMProblem, Array], tuple[Array, Array, float]]
+    evaluate: Callable[[SVMProblem, Array, Array, float], Point]
 
 
 def without(N: Array, vectors: Array) -> Array:

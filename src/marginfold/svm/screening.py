@@ -28,6 +28,7 @@ from marginfold.svm.problem import (
     TINY,
     TOLERANCES,
     CodedProblem,
+    Kernels,
     SVMProblem,
     SVMSolution,
     without,
@@ -51,14 +52,8 @@ SPREAD = 7.0
 FIRST_SHARE = 0.2
 """Share of the rows that the first zone has at most."""
 
-NEAR_MARGIN = 1e-6
-"""Distance to the margin, in margins, below which a row of a sample counts as on it."""
-
 LEAST_WIDTH = 1e-3
 """Half-width that the first zone has at least."""
-
-FAST_GROWTH, SHORT_STEP = 3.0, 0.2
-"""The same factor when only a step shorter than this share of the way was an improvement."""
 
 GROWTH = 1.7
 """Factor by which the zone grows when many rows have changed sides."""
@@ -68,9 +63,6 @@ MANY = 0.05
 
 ROUNDS = 25
 """Zones tried before a problem is given up."""
-
-ON_MARGIN = 1e-9
-"""Largest distance to the margin of a row that is on it."""
 
 NARROW = 0.5
 """Half-width with which a zone without rows is looked for anew at w = 0, where all are deep."""
@@ -91,7 +83,7 @@ FIRST_ROWS = 4
 """Rows per dimension that go first when the classes are apart."""
 
 LARGEST_SHARE = 0.6
-"""Share of the rows above which a working set no longer pays."""
+"""Share of the rows above which a zone or a working set no longer pays."""
 
 INSIDE = 1e-10
 """How far inside the margin a row must be to join the working set."""
@@ -203,7 +195,7 @@ def _round(
         gap = max(0.0, objective - search.lower) / max(objective, TINY)
         if gap < search.gap:
             search.gap = gap
-            search.flat = zones[b].distance(search.problem, plane) > ON_MARGIN
+            search.flat = zones[b].distance(search.problem, plane) > TOLERANCES.violation
             search.best = replace(
                 solution, objective=objective, dual_objective=search.lower, gap=gap
             )
@@ -260,7 +252,7 @@ def _move(blocks: RowBlocks, failed: list[tuple[_Search, Array]]) -> list[_Searc
         again.append(search)
         search.plane = points[best]
         if len(changed) > MANY * n_zone:
-            search.delta *= GROWTH if STEPS[best] > SHORT_STEP else FAST_GROWTH
+            search.delta *= GROWTH
         else:
             search.extra = np.union1d(search.extra, changed)
     return again
@@ -333,8 +325,7 @@ def _sample_solutions(
         distances = np.abs(t)
         width = max(1.0, float(np.median(distances)))  # a margin is 1 wide
         delta = SPREAD * width * np.sqrt(len(problem.scale) / len(Z))
-        off = distances[distances > NEAR_MARGIN * width]  # the sample's own free rows are on it
-        few = float(np.quantile(off, FIRST_SHARE)) if len(off) else 0.0
+        few = float(np.quantile(distances, FIRST_SHARE))
         starts.append((plane, max(min(delta, few), LEAST_WIDTH)))
     return starts
 
@@ -502,7 +493,11 @@ def flat_interval(block: Block, planes: Array, signs: Array, costs: Array) -> Ar
 
 
 def solve_nearest(
-    problem: SVMProblem, solve: Callable[[SVMProblem, float], SVMSolution], *, tol: float
+    problem: SVMProblem,
+    solve: Callable[[SVMProblem, float], SVMSolution],
+    kernels: Kernels,
+    *,
+    tol: float,
 ) -> SVMSolution | None:
     """Solve a problem whose classes are apart on a working set of rows, certified on all.
 
@@ -541,7 +536,7 @@ def solve_nearest(
         elif not rough:
             dual = np.zeros(n)
             dual[working] = found.dual
-            point = certify(problem, found.coef, dual)
+            point = certify(problem, found.coef, dual, kernels)
             return SVMSolution.of(point, n_iter=n_iter, tol=tol)
         rough = False
     return None
