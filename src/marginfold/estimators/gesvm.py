@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 
-from marginfold.errors import ExhaustedWarning, UncertifiedWarning
+from marginfold.errors import ExhaustedWarning, MarginfoldWarning, UncertifiedWarning
 from marginfold.estimators.inputs import (
     Prepared,
     RemoteRows,
@@ -194,7 +195,10 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
             prepared = prepare_kernel(self, read, penalty, kernel, graph=graph)
             if prepared is not None:
                 return prepared
-        return prepare_rows(self, read, penalty if graph else Penalty(None), kernel)
+        with catch_warnings():
+            if kernel is not self.kernel:  # the rank is ours: kernel_error_ says what it costs
+                filterwarnings("ignore", "LowRankKernel reached", MarginfoldWarning)
+            return prepare_rows(self, read, penalty if graph else Penalty(None), kernel)
 
     def _solve(
         self,

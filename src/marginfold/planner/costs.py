@@ -37,9 +37,9 @@ KERNEL_SQUARES, PART_SQUARES, LEADING_SQUARES = 8.5, 5.0, 1.5
 EIGENVALUES, PART_EIGENVALUES, LANCZOS_COLUMNS = 9.0, 3.5, 40.0
 """Operations of the same: in units of n cubed, for some pairs, products for each of a few."""
 
-GRAM_SQUARES, GRAM_OPERATIONS, LIBSVM_BYTES = 4.0, 2.5, 4e8
-"""Arrays of rows x rows of a kernel with a graph, operations in units of n cubed; columns that
-libsvm and the certificate keep without a graph."""
+GRAM_SQUARES, GRAM_OPERATIONS, LIBSVM_BYTES = 4.0, 2.5, 9e8
+"""Arrays of rows x rows of a kernel with a graph, operations in units of n cubed; bytes of
+the columns that libsvm and the certificate keep, at most, without a graph."""
 
 WIDE_COPIES, MAP_COPIES, SEARCH_COPIES = 6.0, 1.0, 5.0
 """Copies of the rows while wide ones are factorised, mapped, and searched for neighbors."""
@@ -190,7 +190,8 @@ def _gram(work: Workload) -> Cost:
     n, stored = work.rows.n_rows, work.rows.n_columns * work.rows.density
     seconds = (2 * PRODUCT * stored + KERNEL_VALUE) * n * n
     if not work.graphs:
-        return Cost("kernel", LIBSVM_BYTES, 0.0, OVERHEAD + seconds)
+        kept = min(LIBSVM_BYTES, 1.5 * FLOAT * n * n)
+        return Cost("kernel", kept, 0.0, OVERHEAD + seconds)
     seconds += GRAM_OPERATIONS * PRODUCT * n**3
     return Cost("kernel", GRAM_SQUARES * FLOAT * n * n, 0.0, OVERHEAD + seconds)
 

@@ -50,8 +50,9 @@ MOST_FREE = 4000
 MOST_FACTORED = 3000
 """Rows up to which what libsvm cannot solve is given coordinates and another solver."""
 
-CACHE_MEGABYTES, KEPT_BYTES = 500, 256 << 20
-"""Memory of libsvm for kernel columns, and of the columns that the certificate keeps."""
+CACHE_MEGABYTES, KEPT_BYTES, PART_BYTES = 500, 256 << 20, 32 << 20
+"""Memory of libsvm for kernel columns, of the columns that the certificate keeps, and of those that
+it evaluates at a time where they are too many to keep."""
 
 SAMPLE = 250
 """Rows that tell the variance in feature space where the kernel matrix is not there."""
@@ -142,16 +143,16 @@ class RowGram:
     def times(self, coefs: Array) -> Array:
         """Return K times coefficients."""
         taken = np.flatnonzero(coefs)
-        n = len(coefs)
-        if 8 * n * (len(self._kept) + len(taken)) > KEPT_BYTES:
-            self._kept, self._columns = self._kept[:0], self._columns[:, :0]
-            width = max(1, KEPT_BYTES // (8 * n))
+        new = np.setdiff1d(taken, self._kept, assume_unique=True)
+        if 8 * len(coefs) * (len(self._kept) + len(new)) > KEPT_BYTES:
+            width = max(1, PART_BYTES // (8 * len(coefs)))
             parts = (taken[first : first + width] for first in range(0, len(taken), width))
             return np.sum([self._evaluated(part) @ coefs[part] for part in parts], axis=0)
-        new = np.setdiff1d(taken, self._kept, assume_unique=True)
         if len(new):
             self._kept = np.append(self._kept, new)
-            self._columns = np.hstack([self._columns, self._evaluated(new)])
+            columns = self._evaluated(new)
+            whole = self._columns.shape[1]
+            self._columns = np.hstack([self._columns, columns]) if whole else columns
         return np.asarray(self._columns @ coefs[self._kept])
 
     def among(self, rows: Array) -> Array:
@@ -306,8 +307,7 @@ def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float)
         coefs[free] = beta
         f = pushed + gram.times(np.where(upper, 0.0, coefs))
         found = _certified(gram, signs, costs, coefs, f)
-        if best is None or found.gap < best.gap:
-            best = found
+        best = found if best is None or found.gap < best.gap else best
         if best.gap <= EXACT:
             break
         a, excess = signs * coefs, signs * (f + intercept) - 1.0
@@ -317,11 +317,11 @@ def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float)
         if (new_lower == lower).all() and (new_upper == upper).all():
             break
         lower, upper = new_lower, new_upper
-    if best is None or best.gap > tol:
-        coefs = signs * dual
-        plain = _certified(gram, signs, costs, coefs, gram.times(coefs))
-        best = plain if best is None else min(best, plain, key=lambda point: point.gap)
-    return best
+    if best is not None and best.gap <= tol:
+        return best
+    coefs = signs * dual
+    plain = _certified(gram, signs, costs, coefs, gram.times(coefs))
+    return plain if best is None or plain.gap < best.gap else best
 
 
 def _spread(K: Array) -> float:
