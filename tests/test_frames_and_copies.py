@@ -236,7 +236,7 @@ def test_planes_are_printed_with_the_names_of_the_user():
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_coef_and_intercept_reproduce_the_decision(cls, offset):
     for rows, y in ((X, Y), (X[TWO], Y[TWO]), (np.tile(X[::10], 9), Y[::10])):
-        fitted = cls().fit(rows + offset, y)
+        fitted = cls(multiclass="one_vs_rest").fit(rows + offset, y)
         plain = (rows + offset) @ fitted.coef_.T + fitted.intercept_
         n_rows = 1 if len(fitted.classes_) == 2 else len(fitted.classes_)
         assert fitted.coef_.shape == (n_rows, rows.shape[1])

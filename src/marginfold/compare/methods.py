@@ -242,7 +242,11 @@ METHODS: dict[str, Compared] = {
     ),
     "GESVC": Compared(
         "support vector machine with a neighbor graph, linear",
-        _choice(lambda s, **p: GESVC(**p), C=COSTS[:2], graph_weight=WEIGHTS),
+        _choice(
+            lambda s, **p: GESVC(**p),
+            C=COSTS[:2],
+            graph_weight=WEIGHTS,
+        ),
         fit="gesvc",
         seconds=0.6,
     ),

@@ -28,6 +28,7 @@ from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel, Transformed
+from marginfold.feature_maps.kernel_expansion import KernelExpansion
 from marginfold.graphs import SHORTHANDS, PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph
 from marginfold.graphs.neighbors import HeatLink
 from marginfold.graphs.reconstruction import BarycentricLink
@@ -53,7 +54,8 @@ LOSSY_KEYS = frozenset({"bool", "bool_"})
 TYPES = (
     *(GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding),
     *(LapSVC, LaplacianEigenmaps, LocallyLinearEmbedding, MarginMap, TwinSVC),
-    *(ExactKernel, Linear, LowRankKernel, Transformed, Automatic, InteriorPoint, LibSVM),
+    *(ExactKernel, KernelExpansion, Linear, LowRankKernel, Transformed),
+    *(Automatic, InteriorPoint, LibSVM),
     *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
     *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
 )

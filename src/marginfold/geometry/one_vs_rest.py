@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,9 +67,30 @@ class LabelledRows:
             costs = costs * np.where(positive, total / (2 * above), total / (2 * (total - above)))
         return np.asarray(C * costs)
 
+    def lean(self, task: Task) -> float:
+        """Return by how much the sides differ in total cost, as a share: 1 for all on the positive.
+
+        A constant costs least where it agrees with the dearer side.
+        """
+        masses = np.bincount(self.codes, self.weights, self.n_classes)
+        masses = masses * self.class_costs(task, 1.0)
+        return float(self.class_signs(task) @ masses / masses.sum())
+
     def costs(self, task: Task, C: float) -> Array:
         """Return the cost of each row's hinge loss."""
         return np.asarray(self.weights * self.class_costs(task, C)[self.codes])
+
+    def pair(self, first: int, second: int) -> tuple[Array, LabelledRows]:
+        """Return the rows of two classes, and these alone: the task ``(1,)`` parts them."""
+        rows = np.sort(np.concatenate([self._class_rows[first], self._class_rows[second]]))
+        codes = (self.codes[rows] == second).astype(np.intp)
+        factors = self.factors[[first, second]]
+        return rows, LabelledRows(codes, self.weights[rows], 2, self.balanced, factors)
+
+    @cached_property
+    def _class_rows(self) -> list[Array]:
+        order = np.argsort(self.codes, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.codes, minlength=self.n_classes))[:-1])
 
     def class_means(self, rows: Array) -> Array:
         """Return the weighted mean row of each class."""

@@ -163,6 +163,12 @@ class SharedRows:
             else:
                 np.matmul(Z[block] - away, rotation, out=self.features[block])
 
+    def part(self, rows: Array) -> SharedRows:
+        """Return some of the rows, centred by themselves."""
+        some = SharedRows(self.features[rows])
+        some.centre = some.centre + self.centre
+        return some
+
     @property
     def n_columns(self) -> int:
         """Number of features."""

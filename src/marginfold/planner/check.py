@@ -58,7 +58,7 @@ def alternative(estimator: Any, work: Workload) -> str:
 def _candidates(estimator: Any, work: Workload) -> Iterator[tuple[str, Workload]]:
     name = type(estimator).__name__
     kernel: Any = getattr(estimator, "kernel", None)
-    if work.route == "exact kernel":
+    if work.route in ("exact kernel", "gram"):
         for rank in RANKS:
             yield _low_rank_line(name, kernel, rank), replace(work, route="low rank", rank=rank)
     elif is_linear(kernel) and work.rank > min(RANKS):

@@ -72,9 +72,9 @@ class Plan:
     rank : int
         Coordinates in which each row is represented; an upper bound where the data decide.
     route : str
-        "primal", "dual" (more columns than rows), "exact kernel", "low rank" (a feature map or
-        transformer), "graph" (no coordinates) or "blocks" (dask: the memory is that of this
-        process, not of the workers).
+        "primal", "dual" (more columns than rows), "exact kernel", "gram" (a kernel matrix without
+        coordinates), "low rank" (a feature map or transformer), "graph" (no coordinates) or
+        "blocks" (dask: the memory is that of this process, not of the workers).
     steps : tuple of Step
     available_bytes : int or None
         Memory that is available now, None if that is unknown.

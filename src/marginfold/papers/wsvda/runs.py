@@ -253,7 +253,8 @@ def evaluate(task: Task) -> list[Result]:
     """Train on one fold, test on the others: all dimensions, or the one chosen inside the fold."""
     fold, heads = _fold(task), list(HEADS.values())
     if task.method == SVM:
-        svm = GESVC(C=task.options["C"], graph="within", graph_weight=0.0).fit(fold.X, fold.y)
+        svm = GESVC(C=task.options["C"], graph_weight=0.0, multiclass="one_vs_rest")
+        svm.fit(fold.X, fold.y)
         return [Result("error", 1.0 - float(svm.score(fold.X_test, fold.y_test)))]
     method = embedding(task.method, fold.X.shape[1], task.options)
     if not task.protocol.startswith(HONEST):
