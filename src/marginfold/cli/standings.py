@@ -6,9 +6,9 @@ import contextlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from math import isnan
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from marginfold.cli.output import show_progress
 
@@ -44,8 +44,8 @@ class Standings:
     def begin(self, race: Race) -> None:
         """Take up the tasks until the next look, and what was measured before."""
         for method, standing in race.known.items():
-            measured = np.flatnonzero(~np.isnan(standing.shares))
-            self.errors[method] = {int(p): float(standing.shares[p]) for p in measured}
+            measured = ((fold, float(share)) for fold, share in enumerate(standing.shares))
+            self.errors[method] = {fold: share for fold, share in measured if not isnan(share)}
         self.stopped = [m for m in self.comparison.methods if m not in race.going_on]
         self.begin_tasks(race.missing)
 
@@ -68,7 +68,7 @@ class Standings:
 
     def ranked(self) -> list[tuple[str, float | None]]:
         """Return methods with their mean errors in percent so far, the least first."""
-        means = {m: 100 * float(np.mean(list(e.values()))) for m, e in self.errors.items() if e}
+        means = {m: 100 * fmean(e.values()) for m, e in self.errors.items() if e}
         known = sorted(means.items(), key=lambda pair: pair[1])
         return [*known, *((m, None) for m in self.comparison.methods if m not in means)]
 
@@ -84,11 +84,7 @@ class Standings:
         left = 0.0
         for task in self.waiting:
             before = self.seconds.get(task.method)
-            left += (
-                float(np.mean(before))
-                if before
-                else pace * self.comparison.fold_seconds(task.method)
-            )
+            left += fmean(before) if before else pace * self.comparison.fold_seconds(task.method)
         return left / self.n_jobs
 
 
@@ -153,7 +149,7 @@ class LiveTable(Standings):
                 method,
                 "" if error is None else f"{error:.1f}",
                 f"{len(self.errors[method])}/{whole}",
-                f"{np.mean(seconds):.2f}" if seconds else "",
+                f"{fmean(seconds):.2f}" if seconds else "",
                 state,
             )
         return table
