@@ -134,7 +134,7 @@ def classifiers() -> dict[str, Any]:
         "LapSVC (classifier, 1 label in 5)": LapSVC(),
         "GEPSVC (classifier, planes)": GEPSVC(),
         "MRGEPSVC (classifier, planes)": MRGEPSVC(),
-        "TwinSVC (planes, least squares)": TwinSVC(loss="least_squares"),
+        "TwinSVC (planes, least squares)": TwinSVC(),
     }
 
 

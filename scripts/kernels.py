@@ -43,6 +43,9 @@ TESTS = (
     "tests/svm/test_certificate.py::test_any_point_becomes_a_valid_certificate",
     "tests/svm/test_certificate.py::test_extreme_problems_are_certified",
     "tests/svm/test_exactness.py",
+    "tests/svm/test_gram.py",
+    "tests/linalg/test_blocked.py",
+    "tests/estimators/test_one_vs_one.py",
 )
 
 PROBE = """

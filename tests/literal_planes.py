@@ -9,7 +9,9 @@ Conventions
   centred kernel matrix Kc = HKH, c = u of 003 eq. (32), |w|^2 = u'Kc u.
 * Copies of a row stand for its sample weight, so nothing here has a sample weight. ``factors``
   are class weights: they multiply the squares and hinges of rows, not the mean, not the graph.
-* One plane for each class against all other rows; classes in the order of ``np.unique(y)``.
+* ``multiclass="one_vs_rest"``: one plane for each class against all other rows; classes in the
+  order of ``np.unique(y)``. "one_vs_one": two planes for each pair of classes, on the rows of the
+  pair; the space, its mean, unit and rank are those of all rows.
 * ``normalize`` divides the values of F by the root of their mean square (in coefficients in which
   T = I) and gives the strengths their units: delta_T = ridge tr(P) / (rank + 1) and
   delta_M = graph_weight tr(target) / tr(M), both traces in coefficients in which T = I. The
@@ -25,6 +27,7 @@ from scipy.linalg import block_diag, cholesky, eig, eigh, orth, solve_triangular
 from scipy.optimize import lsq_linear
 
 NULL = 1e-10  # relative eigenvalue of Kc below which there is no feature, as in the library
+EPS = np.finfo(float).eps
 GAP_LIMIT = 1e-9  # a reference twin SVM with a larger relative duality gap raises
 
 
@@ -143,17 +146,61 @@ class Plane:
     forms: tuple[np.ndarray, np.ndarray] | None = None
 
 
-def gepsvm(space, y, *, ridge, normalize, factors=None):
+def sides(y, multiclass="one_vs_rest"):
+    """Return for each plane its class, which rows belong to it, and which it is to be far from."""
+    classes = np.unique(y)
+    if multiclass == "one_vs_rest" or len(classes) == 2:
+        return [(c, y == c, y != c) for c in classes]
+    found = []
+    for i in range(len(classes)):
+        for j in range(i + 1, len(classes)):
+            a, b = classes[i], classes[j]
+            found += [(a, y == a, y == b), (b, y == b, y == a)]
+    return found
+
+
+def votes(distances, n_classes):
+    """Return the class that wins most pairs, by the distances to the planes of `sides`.
+
+    The class whose plane is nearer wins a pair; half a vote each if both are equally near. Equal
+    votes: the sums of the differences of distances decide.
+    """
+    won, sums = np.zeros((2, len(distances), n_classes))
+    pairs = [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
+    for row, d in enumerate(distances):
+        for k, (i, j) in enumerate(pairs):
+            to_i, to_j = d[2 * k], d[2 * k + 1]
+            won[row, i] += 1.0 if to_i < to_j else 0.5 if to_i == to_j else 0.0
+            won[row, j] += 1.0 if to_j < to_i else 0.5 if to_i == to_j else 0.0
+            sums[row, i] += to_j - to_i
+            sums[row, j] += to_i - to_j
+    order = [
+        max(range(n_classes), key=lambda c: (w[c], s[c])) for w, s in zip(won, sums, strict=True)
+    ]
+    return np.array(order)
+
+
+def gepsvm(space, y, *, ridge, normalize, factors=None, multiclass="one_vs_rest"):
     """GEPSVM, 003 eq. (4) and (5) with E31, E32 and E33."""
     nothing = {c: np.zeros((np.sum(y == c),) * 2) for c in np.unique(y)}
-    options = {"graph_weight": 0.0, "manifold": "denominator"}
+    options = {"graph_weight": 0.0, "manifold": "denominator", "multiclass": multiclass}
     return mrgepsvm(space, y, nothing, ridge=ridge, normalize=normalize, factors=factors, **options)
 
 
 def mrgepsvm(
-    space, y, laplacians, *, graph_weight, ridge, manifold, normalize, factors=None, solver="eigh"
+    space,
+    y,
+    laplacians,
+    *,
+    graph_weight,
+    ridge,
+    manifold,
+    normalize,
+    factors=None,
+    multiclass="one_vs_rest",
+    solver="eigh",
 ):
-    """MRGEPSVM, 003 eq. (25)-(28), kernel: (33)-(37), with E37 and E39-E41; one plane per class.
+    """MRGEPSVM, 003 eq. (25)-(28), kernel: (33)-(37), with E37 and E39-E41; planes of `sides`.
 
     ``manifold="denominator"`` is printed, "numerator" preserves local distances (E35). The
     ``solver`` "eig" takes 003 eq. (26) as it stands, smallest eigenvalue of an unsymmetric
@@ -161,10 +208,10 @@ def mrgepsvm(
     """
     planes = []
     space = space.in_units(factors) if normalize else space
-    for own in np.unique(y):
-        P, Q = _moments(space, y == own, factors), _moments(space, y != own, factors)
-        A = space.F[y == own]
-        M = A.T @ laplacians[own] @ A  # 003 eq. (24) and (34)
+    for c, own, rest in sides(y, multiclass):
+        P, Q = _moments(space, own, factors), _moments(space, rest, factors)
+        A = space.F[own]
+        M = A.T @ laplacians[c] @ A  # 003 eq. (24) and (34)
         target = Q if manifold == "denominator" else P
         delta_T, delta_M = ridge, graph_weight
         if normalize:
@@ -236,24 +283,49 @@ class TwinProblem:
         return v @ self.A @ v / 2 + self.C @ np.maximum(0, slack)
 
 
-def twin_problems(space, y, costs, *, ridge, normalize, loss="hinge", factors=None):
-    """The problem of every class; ``costs`` has one entry for each class."""
+def twin_problems(
+    space,
+    y,
+    costs,
+    *,
+    ridge,
+    normalize,
+    loss="hinge",
+    factors=None,
+    multiclass="one_vs_rest",
+    laplacians=None,
+    graph_weight=0.0,
+):
+    """The problem of every plane; ``costs`` has one entry for each class.
+
+    The graph is added to the form of the own class, as in ``mrgepsvm(manifold="numerator")``.
+    """
     factors = np.ones(len(y)) if factors is None else factors
     space = space.in_units(factors) if normalize else space
+    cost_of = dict(zip(np.unique(y), costs, strict=True))
     problems = []
-    for own, C in zip(np.unique(y), costs, strict=True):
-        rest = y != own
-        P = _moments(space, y == own, factors)
-        delta = ridge * (_unit_ridge(space, P) if normalize else 1.0)
+    for c, own, rest in sides(y, multiclass):
+        P = _moments(space, own, factors)
+        delta = _twin_ridge(space, P, ridge, normalize)
+        A = P + delta * block_diag(space.T, 1.0)
+        if laplacians is not None:
+            M = space.F[own].T @ laplacians[c] @ space.F[own]
+            unit = _ratio(space.trace(P[:-1, :-1]), space.trace(M)) if normalize else 1.0
+            A = A + graph_weight * unit * block_diag(M, 0.0)
         H = np.column_stack([space.F[rest], np.ones(np.sum(rest))])
-        problems.append(
-            TwinProblem(P + delta * block_diag(space.T, 1.0), H, C * factors[rest], loss)
-        )
+        problems.append(TwinProblem(A, H, cost_of[c] * factors[rest], loss))
     return problems
 
 
+def _twin_ridge(space, P, ridge, normalize):
+    """delta_T; "auto" is a share of the trace of P where T = I."""
+    if ridge == "auto":
+        return 5e-4 * (space.trace(P[:-1, :-1]) + P[-1, -1])
+    return ridge * (_unit_ridge(space, P) if normalize else 1.0)
+
+
 def twin_svm(space, y, costs, **options):
-    """One plane per class: the dual box problem (hinge) or the normal equations."""
+    """The planes of `sides`: the dual box problem (hinge) or the normal equations."""
     planes = []
     problems = twin_problems(space, y, costs, **options)
     space = space.in_units(options.get("factors")) if options["normalize"] else space
@@ -286,5 +358,6 @@ def _dual_box(problem):
     a = np.clip(found.x, 0, problem.C)
     v = -solve_triangular(R, design @ a, lower=True, trans="T")
     primal, dual = problem.objective(v), a.sum() - v @ problem.A @ v / 2
-    assert primal - dual < GAP_LIMIT * primal, f"duality gap {primal - dual:.1e} of {primal:.1e}"
+    limit = GAP_LIMIT * primal + EPS * np.sum(problem.C)  # slacks are rounded in units of 1
+    assert primal - dual < limit, f"duality gap {primal - dual:.1e} of {primal:.1e}"
     return v

@@ -44,6 +44,7 @@ from marginfold import (
     PrecomputedGraph,
     ReconstructionGraph,
     TotalGraph,
+    TwinSVC,
     WithinClassGraph,
 )
 from marginfold.errors import (
@@ -91,7 +92,7 @@ BAD_PARAMETERS = {
     "normalize_graph": ({"normalize_graph": "yes"}, "normalize_graph must be True or False.*'yes'"),
     "ridge zero": ({"ridge": 0.0}, "ridge must be.*> 0; got 0"),
     "ridge negative": ({"ridge": -1.0}, "ridge must be.*> 0; got -1"),
-    "tasks": ({"tasks": "pairs"}, "tasks must be one of 'one_vs_rest'.*got 'pairs'"),
+    "tasks": ({"tasks": "pairs"}, "tasks must be one of 'auto', 'one_vs_rest'.*got 'pairs'"),
     "on_exhausted": ({"on_exhausted": "go"}, "on_exhausted must be one of 'stop', 'pca'; got 'go'"),
     "kernel text": ({"kernel": "rfb"}, "kernel must be one of linear, rbf.*got 'rfb'"),
     "kernel None": ({"kernel": None}, "kernel must be one of.*got None"),
@@ -160,7 +161,7 @@ EIGEN_PARAMETERS = {
     "loss": ({"loss": "squared_hinge"}, "loss must be one of 'hinge', 'least_squares'; got 'sq"),
     "ridge NaN": ({"ridge": np.nan}, "ridge must be.*finite.*got nan"),
     "ridge infinite": ({"ridge": np.inf}, "ridge must be.*finite.*got inf"),
-    "ridge text": ({"ridge": "auto"}, "ridge must be.*number.*got 'auto'"),
+    "ridge text": ({"ridge": "small"}, "ridge must be.*number.*got 'small'"),
     "ridge truth value": ({"ridge": True}, "ridge must be.*number.*got True"),
     "ridge None": ({"ridge": None}, "ridge must be.*number.*got None"),
     "ridge complex": ({"ridge": 1j}, "ridge must be.*number.*got 1j"),
@@ -427,7 +428,7 @@ ADJACENCY = NeighborGraph(3, merge_duplicates=False).build(X).adjacency.toarray(
 
 
 WITH_GRAPH = having("graph")
-JOINING_ALL_ROWS = [cls for cls in WITH_GRAPH if cls is not MRGEPSVC]
+JOINING_ALL_ROWS = [cls for cls in WITH_GRAPH if cls not in (MRGEPSVC, TwinSVC)]
 
 
 @every(JOINING_ALL_ROWS)
@@ -450,10 +451,9 @@ def test_a_precomputed_graph_that_does_not_fit(cls, adjacency, message):
             refuse(GraphEmbedding(**{place: graph}), X, Y, None, message, GraphError)
 
 
-def test_a_precomputed_graph_does_not_fit_the_classes_of_planes():
-    refuse(
-        MRGEPSVC(graph=PrecomputedGraph(ADJACENCY)), X, Y, None, r"\(20, 20\) for 10", GraphError
-    )
+@every([MRGEPSVC, TwinSVC])
+def test_a_precomputed_graph_does_not_fit_the_classes_of_planes(cls):
+    refuse(cls(graph=PrecomputedGraph(ADJACENCY)), X, Y, None, r"\(20, 20\) for 10", GraphError)
 
 
 @pytest.mark.parametrize("graph", [0.0 * NeighborGraph(3), PrecomputedGraph(0.0 * ADJACENCY)])

@@ -198,7 +198,8 @@ def test_linear_gesvc_without_graph_is_svc(name, balanced):
     p = problem(name)
     X, X_new = _in_eighths(p.X), _in_eighths(p.X_new)
     oracle = OneVsRestClassifier(_svc(10.0, balanced, kernel="linear")).fit(X, p.y)
-    model = GESVC(C=10.0, graph_weight=0, class_weight=class_weight(balanced)).fit(X, p.y)
+    model = GESVC(C=10.0, graph_weight=0, class_weight=class_weight(balanced))
+    model.set_params(multiclass="one_vs_rest").fit(X, p.y)
     for rows in (X, X_new):
         assert_close(model.decision_function(rows), oracle.decision_function(rows), DECISIONS)
     weights = np.vstack([part.coef_ for part in oracle.estimators_])
@@ -213,7 +214,7 @@ def test_kernel_gesvc_without_graph_is_svc(name, balanced):
     p = problem(name)
     oracle = OneVsRestClassifier(_svc(1.0, balanced, gamma=p.kernel.gamma)).fit(p.X, p.y)
     model = GESVC(C=1.0, kernel=p.kernel, graph_weight=0, class_weight=class_weight(balanced))
-    model.fit(p.X, p.y)
+    model.set_params(multiclass="one_vs_rest").fit(p.X, p.y)
     for X in (p.X, p.X_new):
         assert_close(model.decision_function(X), oracle.decision_function(X), DECISIONS)
 

@@ -1,4 +1,4 @@
-"""GESVC and LapSVC against the papers' corrected equations, in and out of sample."""
+"""GESVC and LapSVC, one against the rest, against the papers' corrected equations."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ from test_equivalences import (
 )
 
 from marginfold import GESVC, LSVA, LapSVC, NeighborGraph, PrecomputedGraph
+from marginfold.feature_maps.kernel_expansion import KernelExpansion
 
 KERNELS = ["linear", "rbf"]
+REST = {"multiclass": "one_vs_rest"}
 SETTINGS = [(1.0, 20.0, True), (100.0, 0.5, False)]  # C, raw weight, balanced
 
 
 def assert_same_classifier(model, reference, p, C, balanced, labelled=None):
     """Norms, gains and decisions of all tasks; with a linear kernel the weights in input units."""
     norms = np.linalg.norm(model.directions_, axis=0)
+    if isinstance(model.feature_map_, KernelExpansion):
+        rows = model.feature_map_.training_rows_
+        K = model.feature_map_.function(rows, rows)
+        norms = np.sqrt(np.einsum("ij,ik,kj->j", model.directions_, K, model.directions_))
     np.testing.assert_allclose(norms, reference.norms, rtol=DECISIONS, err_msg="norms")
     assert_close(model.gain_, reference.gains, DECISIONS, "gains")
     expected = expected_decisions(reference, p.y, C, balanced, labelled)
@@ -58,7 +64,7 @@ def gram(p, kernel):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_gesvm_q0(name, graph, C, lam, balanced):
     p = problem(name)
-    model = GESVC(C=C, graph=GRAPHS[graph], graph_weight=lam, normalize_graph=False)
+    model = GESVC(**REST, C=C, graph=GRAPHS[graph], graph_weight=lam, normalize_graph=False)
     model.set_params(class_weight=class_weight(balanced)).fit(p.X, p.y)
     L = laplacian(name, graph)
     reference = lit.gesvm_q0(p.X, p.y, L, lam, C, balanced=balanced, X_new=p.X_new)
@@ -70,7 +76,7 @@ def test_gesvm_q0(name, graph, C, lam, balanced):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_gesvm_q1(name, graph, C, lam, balanced):
     p = problem(name)
-    model = GESVC(C=C, kernel=p.kernel, graph=GRAPHS[graph], graph_weight=lam)
+    model = GESVC(**REST, C=C, kernel=p.kernel, graph=GRAPHS[graph], graph_weight=lam)
     model.set_params(normalize_graph=False, class_weight=class_weight(balanced)).fit(p.X, p.y)
     L = laplacian(name, graph)
     reference = lit.gesvm_q1(p.K, p.y, L, lam, C, balanced=balanced, K_new=p.K_new)
@@ -85,7 +91,9 @@ def test_gesvm_with_a_graph_weight_in_units_of_the_data(name, graph, kernel):
     K, K_new = gram(p, kernel)
     L = laplacian(name, graph)
     lam = graph_weight_in_data_units(K, L, weight)
-    model = GESVC(C=C, kernel=feature_map(p, kernel), graph=GRAPHS[graph], graph_weight=weight)
+    model = GESVC(
+        **REST, C=C, kernel=feature_map(p, kernel), graph=GRAPHS[graph], graph_weight=weight
+    )
     reference = lit.gesvm_q1(K, p.y, L, lam, C, K_new=K_new)
     assert_same_classifier(model.fit(p.X, p.y), reference, p, C, False)
 
@@ -94,7 +102,7 @@ def test_gesvm_with_a_graph_weight_in_units_of_the_data(name, graph, kernel):
 def test_gesvm_with_the_adjacency_of_the_reference(graph):
     p, C, lam = problem("wine"), 10.0, 0.5
     L = laplacian("wine", graph)
-    model = GESVC(C=C, kernel=p.kernel, graph_weight=lam, normalize_graph=False)
+    model = GESVC(**REST, C=C, kernel=p.kernel, graph_weight=lam, normalize_graph=False)
     model.set_params(graph=PrecomputedGraph(np.diag(np.diag(L)) - L)).fit(p.X, p.y)
     reference = lit.gesvm_q1(p.K, p.y, L, lam, C, K_new=p.K_new)
     assert_same_classifier(model, reference, p, C, False)
@@ -107,7 +115,9 @@ def test_printed_q1_is_gesvc_at_half_the_cost(name, lam):
     p, C = problem(name), 50.0
     L = laplacian(name, "E")
     printed = lit.gesvm_q1(p.K, p.y, L, lam, 2 * C, K_new=p.K_new, printed=True)
-    model = GESVC(C=C, kernel=p.kernel, graph=GRAPHS["E"], graph_weight=lam, normalize_graph=False)
+    model = GESVC(
+        **REST, C=C, kernel=p.kernel, graph=GRAPHS["E"], graph_weight=lam, normalize_graph=False
+    )
     assert_same_classifier(model.fit(p.X, p.y), printed, p, C, False)
 
 
@@ -116,6 +126,7 @@ def test_printed_q1_is_gesvc_at_half_the_cost(name, lam):
 def test_gesvc_is_the_first_component_of_lsva(name, kernel):
     p = problem(name)
     params = {"C": 10.0, "kernel": feature_map(p, kernel), "class_weight": None}
+    params["graph_weight"] = 1.0
     classifier, subspace = GESVC(**params).fit(p.X, p.y), LSVA(1, **params).fit(p.X, p.y)
     for X in (p.X, p.X_new):
         expected = subspace.decision_function(X)[:, 0]
@@ -135,7 +146,7 @@ def test_lapsvm_with_belkins_parameters(name, gamma_A, gamma_I, kernel, balanced
     p = problem(name)
     n, labelled = len(p.y), np.arange(len(p.y)) % 3 == 0
     C, lam = 1 / (2 * labelled.sum() * gamma_A), gamma_I / (gamma_A * n**2)
-    model = LapSVC(C=C, kernel=feature_map(p, kernel), graph=NeighborGraph(N_NEIGHBORS))
+    model = LapSVC(**REST, C=C, kernel=feature_map(p, kernel), graph=NeighborGraph(N_NEIGHBORS))
     model.set_params(graph_weight=lam, normalize_graph=False, class_weight=class_weight(balanced))
     model.fit(p.X, np.where(labelled, p.y, -1))
     K, K_new = gram(p, kernel)
@@ -154,7 +165,7 @@ def test_lapsvm_with_a_graph_weight_in_units_of_the_data(name, kernel):
     labelled = np.arange(len(p.y)) % 3 == 0
     K, K_new = gram(p, kernel)
     L = laplacian(name, "E")
-    model = LapSVC(C=C, kernel=feature_map(p, kernel), graph=NeighborGraph(N_NEIGHBORS))
+    model = LapSVC(**REST, C=C, kernel=feature_map(p, kernel), graph=NeighborGraph(N_NEIGHBORS))
     model.set_params(graph_weight=weight).fit(p.X, np.where(labelled, p.y, -1))
     lam = graph_weight_in_data_units(K, L, weight)
     reference = lit.lapsvm(K, p.y, L, lam, C, labelled, K_new=K_new)

@@ -175,7 +175,10 @@ def test_semi_supervised_lsva(name, graph, balanced):
     y = np.where(labelled, p.y, -1)
     L = lit.within_graph(y, labelled) if graph == "W" else laplacian(name, graph)
     model = LSVA(3, C=C, graph=GRAPHS[graph], graph_weight=lam, unlabeled=-1)
-    model.set_params(normalize_graph=False, class_weight=class_weight(balanced)).fit(p.X, y)
+    model.set_params(
+        normalize_graph=False, tasks="one_vs_rest", class_weight=class_weight(balanced)
+    )
+    model.fit(p.X, y)
     reference = lit.llsva(
         p.X, p.y, L, lam, C, 3, balanced=balanced, labelled=labelled, X_new=p.X_new
     )

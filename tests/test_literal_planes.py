@@ -35,6 +35,7 @@ UNITS = pytest.mark.parametrize("normalize", [False, True], ids=["raw", "normali
 SIGNS = pytest.mark.parametrize("manifold", ["denominator", "numerator"])
 TIKHONOV = pytest.mark.parametrize("tikhonov", ["rkhs", "dual"])
 KERNELS = pytest.mark.parametrize("kernel", ["linear", "rbf"])
+MULTICLASS = pytest.mark.parametrize("multiclass", ["one_vs_rest", "one_vs_one"])
 LOSSES = pytest.mark.parametrize("loss", ["hinge", "least_squares"])
 PROBLEMS = ["cross", "wine", "uneven"]
 EVERY_PROBLEM = pytest.mark.parametrize("name", PROBLEMS)
@@ -234,7 +235,8 @@ def test_neither_sign_promises_to_keep_more_of_the_local_distances(name):
     L = lp.class_laplacians(X, y, N_NEIGHBORS, WIDTH)
     kept = {}
     for manifold in ("denominator", "numerator"):
-        model = MRGEPSVC(graph_weight=10.0, manifold=manifold, graph=graph(), ridge=RIDGE)
+        options = {"graph": graph(), "ridge": RIDGE, "multiclass": "one_vs_rest"}
+        model = MRGEPSVC(graph_weight=10.0, manifold=manifold, **options)
         W = model.fit(X, y).coef_
         classes = [(i, c) for i, c in enumerate(model.classes_) if L[c].any()]
         kept[manifold] = np.mean([kept_share(X[y == c], L[c], W[i]) for i, c in classes])
@@ -246,7 +248,8 @@ def test_the_sign_decides_which_way_a_stronger_graph_term_pulls(name):
     """E35 as a law: min (p + t m) / q lowers m / q as t grows, max (q + t m) / p raises m / p."""
     X, y, X_new = problem(name)
     S, L = space("linear", X, X_new), lp.class_laplacians(X, y, N_NEIGHBORS, WIDTH)
-    strengths, options = [0.0, 0.01, 0.1, 1.0, 10.0], {"ridge": RIDGE, "normalize": False}
+    strengths = [0.0, 0.01, 0.1, 1.0, 10.0]
+    options = {"ridge": RIDGE, "normalize": False, "multiclass": "one_vs_rest"}
     pulls = {"numerator": [], "denominator": []}
     for manifold, found in pulls.items():
         for strength in strengths:
@@ -275,9 +278,10 @@ def test_the_sign_decides_which_way_a_stronger_graph_term_pulls(name):
 @KERNELS
 @TIKHONOV
 @UNITS
-def test_gepsvc_has_the_planes_of_003(name, kernel, tikhonov, normalize):
+@MULTICLASS
+def test_gepsvc_has_the_planes_of_003(name, kernel, tikhonov, normalize, multiclass):
     X, y, X_new = problem(name)
-    options = {"ridge": RIDGE, "normalize": normalize}
+    options = {"ridge": RIDGE, "normalize": normalize, "multiclass": multiclass}
     planes = lp.gepsvm(space(kernel, X, X_new, tikhonov), y, **options)
     model = GEPSVC(kernel=feature_map(kernel), tikhonov=tikhonov, **options).fit(X, y)
     assert_same_planes(model, planes, X, X_new)
@@ -289,9 +293,11 @@ def test_gepsvc_has_the_planes_of_003(name, kernel, tikhonov, normalize):
 @TIKHONOV
 @SIGNS
 @UNITS
-def test_mrgepsvc_has_the_planes_of_003(name, kernel, tikhonov, manifold, normalize):
+@MULTICLASS
+def test_mrgepsvc_has_the_planes_of_003(name, kernel, tikhonov, manifold, normalize, multiclass):
     X, y, X_new = problem(name)
     options = {"graph_weight": 0.5, "ridge": RIDGE, "manifold": manifold, "normalize": normalize}
+    options["multiclass"] = multiclass
     L = lp.class_laplacians(X, y, N_NEIGHBORS, WIDTH)
     planes = lp.mrgepsvm(space(kernel, X, X_new, tikhonov), y, L, **options)
     model = MRGEPSVC(kernel=feature_map(kernel), tikhonov=tikhonov, graph=graph(), **options)
@@ -301,9 +307,11 @@ def test_mrgepsvc_has_the_planes_of_003(name, kernel, tikhonov, manifold, normal
 
 
 @SIGNS
-def test_every_class_has_an_automatic_width_of_its_own(manifold):
+@MULTICLASS
+def test_every_class_has_an_automatic_width_of_its_own(manifold, multiclass):
     X, y, X_new = problem("uneven")
     options = {"graph_weight": 2.0, "ridge": RIDGE, "manifold": manifold, "normalize": False}
+    options["multiclass"] = multiclass
     L = lp.class_laplacians(X, y, N_NEIGHBORS, "auto")
     planes = lp.mrgepsvm(space("linear", X, X_new), y, L, **options)
     model = MRGEPSVC(graph=graph("auto"), **options).fit(X, y)
@@ -333,12 +341,49 @@ def costs(name, C1=0.7, C2=1.3):
 @KERNELS
 @LOSSES
 @UNITS
-def test_twinsvc_has_the_planes_of_the_dual_problem(name, kernel, loss, normalize):
+@MULTICLASS
+@pytest.mark.parametrize("ridge", [RIDGE, "auto"])
+def test_twinsvc_has_the_planes_of_the_dual_problem(
+    name, kernel, loss, normalize, multiclass, ridge
+):
     X, y, X_new = problem(name)
-    options = {"ridge": RIDGE, "loss": loss, "normalize": normalize}
+    options = {"ridge": ridge, "loss": loss, "normalize": normalize, "multiclass": multiclass}
     planes = lp.twin_svm(space(kernel, X, X_new), y, costs(name), **options)
     model = TwinSVC(C1=0.7, C2=1.3, kernel=feature_map(kernel), **options).fit(X, y)
     assert_same_planes(model, planes, X, X_new)
+
+
+@EVERY_PROBLEM
+@KERNELS
+@LOSSES
+@UNITS
+@MULTICLASS
+def test_a_graph_in_twinsvc_is_added_to_the_form_of_the_own_class(
+    name, kernel, loss, normalize, multiclass
+):
+    X, y, X_new = problem(name)
+    L = lp.class_laplacians(X, y, N_NEIGHBORS, WIDTH)
+    options = {"ridge": RIDGE, "loss": loss, "normalize": normalize, "multiclass": multiclass}
+    options["graph_weight"] = 0.5
+    planes = lp.twin_svm(space(kernel, X, X_new), y, costs(name), laplacians=L, **options)
+    model = TwinSVC(C1=0.7, C2=1.3, kernel=feature_map(kernel), graph=graph(), **options)
+    assert_same_planes(model.fit(X, y), planes, X, X_new)
+    plain = clone(model).set_params(graph_weight=0.0).fit(X, y).distances(X_new)
+    assert np.abs(plain - model.distances(X_new)).max() > 1e-3 * plain.max()
+    assert_array_equal(clone(model).set_params(graph=None).fit(X, y).distances(X_new), plain)
+
+
+@pytest.mark.parametrize("name", ["wine", "uneven"])
+@KERNELS
+@LOSSES
+def test_pairs_vote_for_the_class_whose_plane_is_nearer(name, kernel, loss):
+    X, y, X_new = problem(name)
+    options = {"ridge": RIDGE, "loss": loss, "normalize": True, "multiclass": "one_vs_one"}
+    n_classes = len(np.unique(y))
+    planes = lp.twin_svm(space(kernel, X, X_new), y, [1.0] * n_classes, **options)
+    model = TwinSVC(kernel=feature_map(kernel), **options).fit(X, y)
+    distances = np.column_stack([plane.distances_new for plane in planes])
+    assert_array_equal(model.predict(X_new), lp.votes(distances, n_classes))
 
 
 @LOSSES
@@ -354,12 +399,13 @@ def test_twinsvc_takes_both_tikhonov_terms(loss, tikhonov):
 
 @EVERY_PROBLEM
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_planes_of_twinsvc_reach_the_optimum_of_the_primal_problem(name, C):
+@MULTICLASS
+def test_planes_of_twinsvc_reach_the_optimum_of_the_primal_problem(name, C, multiclass):
     """The planes are of unit length; the best multiple of one has the optimal objective."""
     X, y, X_new = problem(name)
     S = space("linear", X, X_new)
     n_classes = len(np.unique(y))
-    options = {"ridge": RIDGE, "normalize": True}
+    options = {"ridge": RIDGE, "normalize": True, "loss": "hinge", "multiclass": multiclass}
     model = TwinSVC(C1=C, **options).fit(X, y)
     planes = lp.twin_svm(S, y, [C] * n_classes, **options)
     problems = lp.twin_problems(S, y, [C] * n_classes, **options)
@@ -393,7 +439,7 @@ def test_a_twin_plane_does_not_exist_if_the_rest_surrounds_its_class():
         X[y == 1] += rng.uniform(0, 1.2, 2)
         C = float(rng.choice([0.3, 1.0, 10.0]))
         S = space("linear", X, X)
-        options = {"ridge": RIDGE, "normalize": True}
+        options = {"ridge": RIDGE, "normalize": True, "loss": "hinge"}
         twin = lp.twin_problems(S, y, [C, C], **options)[1]
         hull = linprog(
             np.zeros(len(twin.H)), A_eq=twin.H.T, b_eq=twin.A[:, -1], bounds=(0, C), method="highs"
@@ -425,10 +471,11 @@ MODELS = {
     "MRGEPSVC raw": MRGEPSVC(normalize=False, ridge=RIDGE, graph=graph()),
     "MRGEPSVC rbf": MRGEPSVC(kernel=RBF, ridge=RIDGE, graph=graph()),
     "MRGEPSVC rbf dual": MRGEPSVC(kernel=RBF, ridge=RIDGE, tikhonov="dual", graph=graph()),
-    "TwinSVC": TwinSVC(),
-    "TwinSVC raw": TwinSVC(ridge=RIDGE, normalize=False, C1=3.0),
+    "TwinSVC": TwinSVC(loss="hinge"),
+    "TwinSVC raw": TwinSVC(ridge=RIDGE, normalize=False, C1=3.0, loss="hinge"),
     "TwinSVC least squares": TwinSVC(loss="least_squares"),
-    "TwinSVC rbf": TwinSVC(kernel=RBF, ridge=RIDGE),
+    "TwinSVC rbf": TwinSVC(kernel=RBF, ridge=RIDGE, loss="hinge"),
+    "TwinSVC rbf graph": TwinSVC(kernel=RBF, ridge=RIDGE, loss="hinge", graph=graph()),
     "TwinSVC rbf least squares": TwinSVC(kernel=RBF, ridge=RIDGE, loss="least_squares"),
 }
 EVERY_MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -445,18 +492,23 @@ def assert_close(actual, expected, tol=PLANES):
 
 @EVERY_MODEL
 @CLASSES
-def test_conventions(model, name):
+@MULTICLASS
+def test_conventions(model, name, multiclass):
     X, y, X_new = problem(name)
-    model = fitted(model, X, y)
+    model = fitted(clone(model).set_params(multiclass=multiclass), X, y)
     Z = model.feature_map_.transform(X)
     f = Z @ model.normals_.T + model.offsets_
     assert_allclose(np.linalg.norm(model.normals_, axis=1), 1, rtol=EXACT)
     assert_close(model.distances(X), np.abs(f), EXACT)
-    for i, c in enumerate(model.classes_):
-        assert f[y != c, i].mean() < 0
+    for i, (_, _, rest) in enumerate(lp.sides(y, multiclass)):
+        assert f[rest, i].mean() < 0
     d, decision = model.distances(X_new), model.decision_function(X_new)
-    assert_close(decision, d[:, 0] - d[:, 1] if len(model.classes_) == 2 else -d, EXACT)
-    assert_array_equal(model.predict(X_new), model.classes_[d.argmin(axis=1)])
+    if name == "wine" and multiclass == "one_vs_one":
+        assert_array_equal(model.predict(X_new), model.classes_[lp.votes(d, 3)])
+        assert_array_equal(decision.argmax(axis=1), lp.votes(d, 3))
+    else:
+        assert_close(decision, d[:, 0] - d[:, 1] if len(model.classes_) == 2 else -d, EXACT)
+        assert_array_equal(model.predict(X_new), model.classes_[d.argmin(axis=1)])
     if model.kernel == "linear":
         signed = X @ model.coef_.T + model.intercept_
         assert_close(
@@ -479,14 +531,16 @@ def test_a_row_twice_is_a_row_of_weight_two_and_weight_zero_is_no_row(model, nam
 @KERNELS
 @SIGNS
 @UNITS
+@MULTICLASS
 def test_weighted_planes_are_those_of_literally_repeated_rows(
-    tikhonov, kernel, manifold, normalize
+    tikhonov, kernel, manifold, normalize, multiclass
 ):
     X, y, X_new = problem("wine")
     weights = np.random.default_rng(6).integers(0, 4, len(y))
     copies = np.repeat(np.arange(len(y)), weights)
     R, y_R = X[copies], y[copies]
     options = {"graph_weight": 0.5, "ridge": RIDGE, "manifold": manifold, "normalize": normalize}
+    options["multiclass"] = multiclass
     L = lp.class_laplacians(R, y_R, N_NEIGHBORS, "auto")
     planes = lp.mrgepsvm(space(kernel, R, X_new, tikhonov), y_R, L, **options)
     model = MRGEPSVC(kernel=feature_map(kernel), tikhonov=tikhonov, graph=graph("auto"), **options)
@@ -507,13 +561,14 @@ def test_weighted_twin_planes_are_those_of_literally_repeated_rows(kernel, loss)
 
 
 @UNITS
+@MULTICLASS
 @pytest.mark.parametrize("class_weight", [{0: 3.0, 1: 0.5}, "balanced"])
-def test_class_weights_multiply_the_terms_of_rows(normalize, class_weight):
+def test_class_weights_multiply_the_terms_of_rows(normalize, class_weight, multiclass):
     X, y, X_new = problem("wine")
     counts = np.bincount(y)
     factor = len(y) / (3 * counts) if class_weight == "balanced" else np.array([3.0, 0.5, 1.0])
     S = space("linear", X, X_new)
-    options = {"ridge": RIDGE, "normalize": normalize}
+    options = {"ridge": RIDGE, "normalize": normalize, "multiclass": multiclass}
     planes = lp.gepsvm(S, y, factors=factor[y], **options)
     model = GEPSVC(class_weight=class_weight, **options).fit(X, y)
     assert_same_planes(model, planes, X, X_new)
@@ -543,7 +598,14 @@ def test_new_names_permute_the_planes(model, name):
     expected = fitted(model, X, y).distances(X_new)
     names = np.array(["z", "m", "a"])[: len(np.unique(y))]
     renamed = fitted(model, X, names[y])
-    assert_close(renamed.distances(X_new)[:, np.searchsorted(renamed.classes_, names)], expected)
+    labels = [(plane.label, plane.opponent) for plane in renamed.planes_]
+    order = [
+        labels.index(
+            (names[plane.label], None if plane.opponent is None else names[plane.opponent])
+        )
+        for plane in fitted(model, X, y).planes_
+    ]
+    assert_close(renamed.distances(X_new)[:, order], expected)
 
 
 @pytest.mark.parametrize(
@@ -568,7 +630,7 @@ def test_more_columns_than_rows(name):
     model = clone(MODELS[name]).set_params(ridge=RIDGE).fit(X, y)
     S = lp.linear_space(X, X_new)
     if name == "TwinSVC":
-        planes = lp.twin_svm(S, y, [1.0, 1.0], ridge=RIDGE, normalize=True)
+        planes = lp.twin_svm(S, y, [1.0, 1.0], ridge=RIDGE, normalize=True)  # hinge
     elif name == "GEPSVC":
         planes = lp.gepsvm(S, y, ridge=RIDGE, normalize=True)
     else:

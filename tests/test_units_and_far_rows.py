@@ -120,8 +120,12 @@ def test_a_printed_plane_is_a_copy_and_stays_short():
 def test_a_class_between_others_is_named_with_what_helps():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(m, 1, 50) for m in (0, 4, 8)])[:, None]
-    with pytest.warns(ExhaustedWarning, match=r"'b'.*OneVsOneClassifier"):
-        TwinSVC().fit(x, np.repeat(["a", "b", "c"], 50))
+    labels = np.repeat(["a", "b", "c"], 50)
+    with pytest.warns(ExhaustedWarning, match=r"'b'.*multiclass=\"one_vs_one\""):
+        TwinSVC(loss="hinge", multiclass="one_vs_rest").fit(x, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert TwinSVC(loss="hinge").fit(x, labels).score(x, labels) > 0.9
 
 
 def test_many_rows_need_no_matrix_of_rows_by_rows():

@@ -18,6 +18,7 @@ import pytest
 from cli.bad_tables import BAD_TABLES, HEADER, ROWS, people
 
 from marginfold.cli import main
+from marginfold.cli.compare import _seconds
 from marginfold.runtime import jit
 
 pd = pytest.importorskip("pandas", reason="the command line needs the extra cli")
@@ -43,6 +44,11 @@ BAD_INPUT = {
     "existing report": (HEADER + ROWS, ("--report", "t.csv"), "exists"),
     "no folder": (HEADER + ROWS, ("--report", "no/where.html"), "there is no folder"),
     "run is a file": (HEADER + ROWS, ("--run", "t.csv"), "The run folder t.csv cannot be made"),
+    "budget of words": (HEADER + ROWS, ("--budget", "fast"), "--budget is a time above 0 such as"),
+    "no budget": (HEADER + ROWS, ("--budget", "0s"), "60s, 5m or 1h; got '0s'"),
+    "budget below nothing": (HEADER + ROWS, ("--budget=-5s",), "got '-5s'"),
+    "budget in days": (HEADER + ROWS, ("--budget", "1d"), "got '1d'"),
+    "two plans": (HEADER + ROWS, ("--budget", "5m", "--thorough"), "exclude each other"),
     "wrong call": (HEADER + ROWS, ("--folds", "1"), "marginfold compare --help"),
 }
 
@@ -121,7 +127,15 @@ def test_a_tidy_table_gets_an_answer_and_a_report(tmp_path, monkeypatch, capsys)
     assert said["recommendation"][0] in page
     assert "Error by dimension" in page
     assert "Two dimensions" in page
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv", "r.html"]
+    assert said["run"] == str(Path("marginfold-runs") / "compare-p")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["marginfold-runs", "p.csv", "r.html"]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """Records are kept in the current folder."""
+    monkeypatch.chdir(tmp_path)
 
 
 def compare(folder, capsys, *arguments):
@@ -154,12 +168,14 @@ def test_a_changed_file_or_column_kind_is_not_answered_by_old_records(tmp_path, 
         return compare(tmp_path, capsys, *arguments, *more)["tasks"]
 
     table.to_csv(path, index=False)
-    assert tasks() == {"found": 0, "done": 5, "skipped": 0, "failed": 0}
-    assert tasks()["found"] == 5
+    assert tasks() == {"found": 0, "done": 4, "skipped": 0, "failed": 0}
+    assert tasks() == {"found": 4, "done": 0, "skipped": 0, "failed": 0}
+    with_picture = tasks("--report", tmp_path / "r.html")
+    assert with_picture == {"found": 4, "done": 1, "skipped": 0, "failed": 0}
     assert tasks("--categorical", "code")["found"] == 0
     assert tasks("--drop", "age")["found"] == 0
     assert tasks("--folds", "3")["found"] == 0
-    assert tasks("--repeats", "2") == {"found": 5, "done": 4, "skipped": 0, "failed": 0}
+    assert tasks("--repeats", "2") == {"found": 4, "done": 4, "skipped": 0, "failed": 0}
     table.assign(age=table["age"] + (table.index == 4)).to_csv(path, index=False)
     assert tasks()["found"] == 0
 
@@ -173,7 +189,8 @@ def test_the_table_and_its_words(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["method", "error", "%"]
     assert len({len(line) for line in lines[:4]}) == 1  # columns are aligned
-    *words, keep, command = lines
+    *words, keep, command, records = lines
+    assert records == f"records: {Path('marginfold-runs/compare-p/records.sqlite')}"
     assert max(map(len, words)) <= 100
     assert keep == "To keep it:"
     assert command.startswith("  marginfold fit")  # in one line, to be copied
@@ -277,9 +294,68 @@ def test_a_terminal_gets_a_bar_without_colours(terminal, capsys):
     with terminal.as_standard_error():
         assert main(["compare", "iris", "--methods", "lda", *SHORT]) == 0
     bar = terminal.shown()
-    assert "5/5" in bar
+    for words in ("method", "error %", "LDA", "largest class", "running", "0/4  about"):
+        assert words in bar
     assert "\x1b[3" not in bar  # the sequences of colours
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_without_a_terminal_each_method_has_a_line_as_it_comes(capsys):
+    assert main(["compare", "iris", "--methods", "lda,pca", *SHORT]) == 0
+    said = capsys.readouterr().err
+    for method in ("LDA", "PCA", "largest class"):
+        assert re.search(rf"^{method}: \d+\.\d % on the first of 2 folds", said, re.MULTILINE)
+
+
+def test_records_are_kept_unless_they_are_asked_for(capsys):
+    """The second time nothing is computed; another table of that name finds nothing."""
+    people(45, ODD_LABELS).to_csv("p.csv", index=False)
+    arguments = ("p.csv", "-t", "kind", "--methods", "lda")
+    first, second = (compare(None, capsys, *arguments) for _ in range(2))
+    assert (first["tasks"]["found"], second["tasks"]["done"]) == (0, 0)
+    assert second["methods"] == first["methods"]
+    people(48, ODD_LABELS).to_csv("p.csv", index=False)
+    assert compare(None, capsys, *arguments)["tasks"]["found"] == 0
+
+
+def test_a_sample_is_said_before_and_after(capsys):
+    people(1500, ODD_LABELS).to_csv("p.csv", index=False)
+    arguments = ["p.csv", "-t", "kind", "--methods", "lda", *SHORT]
+    assert main(["compare", *arguments, "--budget", "0.001s"]) == 0
+    out, err = capsys.readouterr()
+    line = "Compared on a sample of 501 of the 1,500 rows"
+    assert err.startswith(f"note: {line}")
+    assert line in out
+    assert main(["compare", *arguments, "--thorough"]) == 0
+    assert "sample" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the clock needs POSIX signals")
+def test_the_clock_stops_what_runs_away_and_says_so(tmp_path, monkeypatch, capsys):
+    """Every task takes ten times the limit; the next run is as if nothing had happened."""
+    people(45, ODD_LABELS).to_csv("p.csv", index=False)
+    arguments = ["compare", "p.csv", "-t", "kind", "--methods", "lda", *SHORT, "--json"]
+    with monkeypatch.context() as slow:
+        slow.setattr("marginfold.cli.compare.CLOCK", 0.3 / 60)
+        slow.setattr("marginfold.cli.compare.LEAST_CLOCK", 0.0)
+        slow.setattr("marginfold.compare.runs.folds", lambda *_: time.sleep(3))
+        begun = time.monotonic()
+        assert main(arguments) == 1
+    assert time.monotonic() - begun < 3
+    said = strict(capsys.readouterr().out)
+    assert said["best"] == ""
+    assert said["recommendation"][0].startswith("STOPPED BY THE CLOCK")
+    assert main(arguments) == 0
+    assert strict(capsys.readouterr().out)["tasks"]["done"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(None, 60.0), ("60s", 60.0), ("90", 90.0), ("2m", 120.0), (" 1.5 h ", 5400.0), (".5s", 0.5)],
+)
+def test_a_budget_is_read_as_people_write_it(text, seconds):
+    assert _seconds(text, thorough=False) == seconds
+    assert _seconds(None, thorough=True) is None
 
 
 def test_the_queries_of_a_report_find_the_records_of_its_numbers(tmp_path, capsys):

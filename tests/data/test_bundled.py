@@ -18,8 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from marginfold.data import catalogue, load
-from marginfold.data.loading import read_arrays
-from marginfold.data.verification import canonical_text, unordered_fingerprint
+from marginfold.data.loading import canonical_text, read_arrays, unordered_fingerprint
 
 NAMES = [name for name, entry in catalogue().items() if entry.where == "bundled"]
 PAPER_SETS = set(

@@ -14,8 +14,15 @@ from numpy.testing import assert_array_equal
 
 from marginfold.data import catalogue, load, status, summary
 from marginfold.data.catalogue import folder, lookup
-from marginfold.data.loading import as_labels, parse_arrays, read_arrays
-from marginfold.data.verification import canonical_text, fingerprint, unordered_fingerprint, verify
+from marginfold.data.loading import (
+    as_labels,
+    canonical_text,
+    fingerprint,
+    parse_arrays,
+    read_arrays,
+    unordered_fingerprint,
+    verify,
+)
 from marginfold.errors import InvalidInputError, InvalidParameterError
 
 USERS_SETS = [name for name, entry in catalogue().items() if entry.where == "data_home"]

@@ -330,6 +330,7 @@ from sklearn.datasets import load_iris
 from marginfold import MMDA
 from marginfold.data.models import save_model
 model = MMDA(kernel="rbf").fit(*load_iris(return_X_y=True))
+sys.dont_write_bytecode = True  # a module that is cut off would stay for later processes
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 for path in sys.argv[1:]:
     try:

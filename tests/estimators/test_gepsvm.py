@@ -130,6 +130,7 @@ def test_eigenvalues_are_attained_and_not_exceeded(kernel, graph_weight, manifol
         manifold=manifold,
         normalize=False,
         kernel=kernel,
+        multiclass="one_vs_rest",
     ).fit(X, Y)
     rng = np.random.default_rng(0)
     for k in range(3):
@@ -150,7 +151,8 @@ def test_normalised_units_are_the_documented_ones():
     """Mean square 1, ridge tr(P) / (rank + 1), M with the trace of what it is added to."""
     graph = NeighborGraph(5, mode="mutual")
     for manifold in ("denominator", "numerator"):
-        model = MRGEPSVC(graph_weight=0.7, ridge=0.05, graph=graph, manifold=manifold).fit(X, Y)
+        options = {"graph": graph, "manifold": manifold, "multiclass": "one_vs_rest"}
+        model = MRGEPSVC(graph_weight=0.7, ridge=0.05, **options).fit(X, Y)
         for k in range(3):
             unit = np.append(
                 np.full(13, np.sqrt(X.var(axis=0).sum())), 1.0
@@ -230,8 +232,8 @@ def test_classes_without_edges_have_no_graph_term(manifold):
     """One row, or copies of one: M is zero and nothing is divided by its trace."""
     rows = np.vstack([X, np.full((4, 13), 2.0), np.full((1, 13), -2.0)])
     labels = np.append(Y, [3, 3, 3, 3, 4])
-    graph = MRGEPSVC(manifold=manifold).fit(rows, labels)
-    plain = GEPSVC().fit(rows, labels)
+    graph = MRGEPSVC(manifold=manifold, multiclass="one_vs_rest").fit(rows, labels)
+    plain = GEPSVC(multiclass="one_vs_rest").fit(rows, labels)
     assert_allclose(graph.distances(X)[:, 3:], plain.distances(X)[:, 3:], atol=1e-9)
     assert_allclose(graph.eigenvalues_[3:], plain.eigenvalues_[3:], rtol=1e-9)
 
@@ -253,7 +255,8 @@ def test_a_strong_ridge_is_the_plane_far_from_the_rest(model):
     """P drowns in the ridge: v is the leading eigenvector of the other matrix."""
     if isinstance(model, MRGEPSVC) and not isinstance(model, GEPSVC):
         model = clone(model).set_params(graph_weight=0.0)
-    model = clone(model).set_params(ridge=1e12, normalize=False).fit(X, Y)
+    options = {"ridge": 1e12, "normalize": False, "multiclass": "one_vs_rest"}
+    model = clone(model).set_params(**options).fit(X, Y)
     for k in range(3):
         Q = moments(model, k)[1]
         v = scipy.linalg.eigh(Q)[1][:, -1]

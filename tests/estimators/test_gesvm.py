@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,6 +13,7 @@ from sklearn.svm import SVC
 
 from marginfold import GESVC, LSVA, BetweenClassGraph, ExactKernel, InteriorPoint, WithinClassGraph
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
+from marginfold.estimators.multiclass import one_vs_one_values
 
 X, Y = load_wine(return_X_y=True)
 X = scale(X)
@@ -29,8 +32,9 @@ CONFIGURATIONS = {
 
 @pytest.mark.parametrize("parameters", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
 @pytest.mark.parametrize("rows", [slice(None), TWO], ids=["three", "two"])
-def test_fitted_attributes_agree(parameters, rows):
-    fitted = GESVC(**parameters).fit(X[rows], Y[rows])
+@pytest.mark.parametrize("multiclass", ["one_vs_one", "one_vs_rest"])
+def test_fitted_attributes_agree(parameters, rows, multiclass):
+    fitted = GESVC(**parameters, multiclass=multiclass).fit(X[rows], Y[rows])
     tasks = 1 if len(fitted.classes_) == 2 else 3
     Z = fitted.feature_map_.transform(X[rows])
     assert fitted.directions_.shape == (Z.shape[1], tasks)
@@ -40,15 +44,21 @@ def test_fitted_attributes_agree(parameters, rows):
     assert ((fitted.gain_ > 0) & (fitted.gain_ <= 1)).all()
     assert isinstance(fitted.n_iter_, int)
     assert fitted.n_iter_ > 0
-    scores = fitted.decision_function(X[rows]).reshape(len(Z), tasks)
-    assert_allclose(Z @ fitted.directions_ + fitted.intercepts_, scores, atol=1e-9)
+    margins = Z @ fitted.directions_ + fitted.intercepts_
+    if multiclass == "one_vs_one":
+        assert_array_equal(fitted.pairs_, list(combinations(fitted.classes_, 2)))
+        margins = one_vs_one_values(margins, 3) if tasks == 3 else margins
+    assert_allclose(
+        margins, fitted.decision_function(X[rows]).reshape(margins.shape), rtol=0, atol=1e-9
+    )
     assert hasattr(fitted, "coef_") == hasattr(fitted, "intercept_") == ("kernel" not in parameters)
 
 
 @pytest.mark.parametrize("graph", [WithinClassGraph(), BetweenClassGraph()])
 def test_it_is_a_machine_in_the_metric_of_the_graph(graph):
     """Whiten with A = I + lam X'LX; libsvm solves each one-vs-rest problem, to about 1e-5."""
-    fitted = GESVC(graph=graph, graph_weight=0.02, normalize_graph=False, C=2.0).fit(X, Y)
+    rest = {"multiclass": "one_vs_rest", "C": 2.0}
+    fitted = GESVC(graph=graph, graph_weight=0.02, normalize_graph=False, **rest).fit(X, Y)
     A = np.eye(13) + 0.02 * graph.build(X, Y).scatter(X)
     root = np.linalg.cholesky(np.linalg.inv(A))
     for code in range(3):
@@ -59,7 +69,7 @@ def test_it_is_a_machine_in_the_metric_of_the_graph(graph):
 
 
 def test_two_classes_are_the_first_component_of_lsva():
-    fitted = GESVC().fit(X[TWO], Y[TWO])
+    fitted = GESVC(graph_weight=1.0).fit(X[TWO], Y[TWO])
     lsva = LSVA(1, class_weight=None).fit(X[TWO], Y[TWO])
     assert_allclose(fitted.decision_function(X), lsva.decision_function(X)[:, 0], atol=1e-8)
 
@@ -123,7 +133,7 @@ def test_classes_that_a_constant_separates_as_well_are_named(names):
     X, y = make_classification(2000, 30, n_informative=10, n_classes=4, random_state=0)
     y = np.asarray(names)[y]
     with pytest.warns(ExhaustedWarning, match="better than by a constant: .*balanced") as caught:
-        model = GESVC(graph_weight=0).fit(X, y)
+        model = GESVC(graph_weight=0, multiclass="one_vs_rest").fit(X, y)
     flat = [repr(names[code]) for code, gain in enumerate(model.gain_) if gain < 1e-9]
     assert 0 < len(flat) < 4
     assert f"constant: {', '.join(flat)}." in str(caught[0].message)

@@ -125,7 +125,7 @@ def test_other_graphs_are_refused(graph):
 
 def test_what_cannot_be_solved_is_an_error_with_advice(monkeypatch):
     for name, value in {"FACTORED_NODES": 0, "WIDE_FRONT": 0, "MAX_PRODUCTS": 100}.items():
-        monkeypatch.setattr(f"marginfold.linalg.lanczos.{name}", value)
+        monkeypatch.setattr(f"marginfold.linalg.sparse.{name}", value)
     X = rng.standard_normal((600, 5))
     with pytest.raises(SolverError, match="larger reg"):
         LocallyLinearEmbedding(graph=ReconstructionGraph(10)).fit(X)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from estimator_families import SUBSPACES
 from numpy.testing import assert_allclose, assert_array_equal
+from same_fit import assert_same_fit
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
@@ -39,15 +40,16 @@ def cls(request):
     return request.param
 
 
+@pytest.mark.parametrize("tasks", ["one_vs_rest", "splits"])
 @pytest.mark.parametrize("columns", [slice(None), slice(5)])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", PCA(4)])
-def test_fewer_components_are_the_first_ones_to_the_last_bit(cls, kernel, columns):
+def test_fewer_components_are_the_first_ones_to_the_last_bit(cls, kernel, columns, tasks):
     """Rows on a margin have equal images, so that any other rounding picks other neighbors."""
     few, labels = X[::6, columns], Y[::6]
-    whole = cls(n_components=4, kernel=kernel).fit(few, labels)
+    whole = cls(n_components=4, kernel=kernel, tasks=tasks).fit(few, labels)
     images = whole.transform(X[:, columns])
     for k in range(1, 4):
-        alone = cls(n_components=k, kernel=kernel).fit(few, labels)
+        alone = cls(n_components=k, kernel=kernel, tasks=tasks).fit(few, labels)
         assert_array_equal(alone.components_, whole.components_[:k])
         assert_array_equal(alone.transform(X[:, columns]), images[:, :k])
 
@@ -198,9 +200,40 @@ def test_the_inverse_is_the_nearest_point_of_the_subspace(cls):
     assert_allclose(complete.inverse_transform(complete.transform(X[:, :4])), X[:, :4], atol=1e-9)
 
 
-def test_more_components_extend_fewer(cls):
-    few, many = cls(n_components=2).fit(X, Y), cls(n_components=5).fit(X, Y)
-    assert_allclose(many.transform(X)[:, :2], few.transform(X), atol=1e-7)
+@pytest.mark.parametrize("sizes", [(1, 2), (3, 5)])
+def test_more_components_extend_fewer_of_the_same_tasks(cls, sizes):
+    """Three classes: one and two components are splits, from three on it is the round robin."""
+    few, many = (cls(n_components=k).fit(X, Y) for k in sizes)
+    assert_allclose(many.transform(X)[:, : sizes[0]], few.transform(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_automatic_tasks_are_splits_for_few_components_and_else_one_vs_rest(cls, n_classes, kernel):
+    labels = np.arange(len(X)) % n_classes
+    rows = X + 2.0 * np.random.default_rng(0).standard_normal((n_classes, X.shape[1]))[labels]
+    for k in (1, 2, 3, 5):
+        tasks = "splits" if n_classes > 2 and k < n_classes else "one_vs_rest"
+        automatic = cls(n_components=k, kernel=kernel).fit(rows, labels)
+        assert_same_fit(
+            automatic, cls(n_components=k, kernel=kernel, tasks=tasks).fit(rows, labels), 0.0
+        )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_names_of_many_classes_decide_only_the_signs_of_splits(cls, kernel):
+    rng = np.random.default_rng(0)
+    labels = np.arange(120) % 6
+    rows = rng.standard_normal((120, 7)) + 1.5 * rng.standard_normal((6, 7))[labels]
+    names = rng.permutation(6)
+    old = cls(n_components=4, kernel=kernel).fit(rows, labels)
+    new = cls(n_components=4, kernel=kernel).fit(rows, names[labels])
+    A, B = old.transform(rows), new.transform(rows)
+    assert_allclose(B * np.sign((A * B).sum(axis=0)), A, rtol=0, atol=1e-6)
+    assert_allclose(new.gain_, old.gain_, rtol=1e-6)
+    for task, other in zip(old.tasks_, new.tasks_, strict=True):
+        renamed = set(names[np.atleast_1d(task)])
+        assert set(np.atleast_1d(other)) in (renamed, set(range(6)) - renamed)
 
 
 def test_the_order_of_rows_does_not_matter(cls):

@@ -17,7 +17,7 @@ X = scale(X)
 
 
 def test_the_first_component_is_the_normal_of_a_support_vector_machine():
-    mmda = MMDA(1, C=0.5, class_weight=None).fit(X, Y)
+    mmda = MMDA(1, C=0.5, tasks="one_vs_rest", class_weight=None).fit(X, Y)
     svc = SVC(kernel="linear", C=0.5, tol=1e-9).fit(X, Y == 0)
     normal = svc.coef_[0]
     assert_allclose(mmda.components_[0], normal / np.linalg.norm(normal), atol=1e-5)
@@ -26,20 +26,20 @@ def test_the_first_component_is_the_normal_of_a_support_vector_machine():
 
 
 def test_balanced_costs_are_those_of_scikit_learn_for_each_task():
-    mmda = MMDA(1, C=0.5).fit(X, Y)
+    mmda = MMDA(1, C=0.5, tasks="one_vs_rest").fit(X, Y)
     svc = SVC(kernel="linear", C=0.5, class_weight="balanced", tol=1e-9).fit(X, Y == 0)
     assert_allclose(mmda.decision_function(X)[:, 0], svc.decision_function(X), atol=1e-5)
 
 
 def test_class_weights_are_costs():
-    mmda = MMDA(1, C=0.5, class_weight={0: 3.0, 1: 0.5}).fit(X, Y)
+    mmda = MMDA(1, C=0.5, tasks="one_vs_rest", class_weight={0: 3.0, 1: 0.5}).fit(X, Y)
     costs = np.array([3.0, 0.5, 1.0])[Y]
     svc = SVC(kernel="linear", C=0.5, tol=1e-9).fit(X, Y == 0, sample_weight=costs)
     assert_allclose(mmda.decision_function(X)[:, 0], svc.decision_function(X), atol=1e-5)
 
 
 def test_the_second_component_is_the_machine_in_the_complement():
-    mmda = MMDA(2, C=0.5, class_weight=None).fit(X, Y)
+    mmda = MMDA(2, C=0.5, tasks="one_vs_rest", class_weight=None).fit(X, Y)
     first = mmda.components_[0]
     deflated = X - np.outer(X @ first, first)
     svc = SVC(kernel="linear", C=0.5, tol=1e-9).fit(deflated, Y == 1)

@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from marginfold import GEPSVC, MRGEPSVC, ExactKernel, TwinSVC
+from marginfold import GEPSVC, MRGEPSVC, ExactKernel, NeighborGraph, TwinSVC
 from marginfold.errors import ExhaustedWarning, InvalidParameterError
 
 WINE, WINE_Y = load_wine(return_X_y=True)
@@ -29,9 +29,10 @@ MODELS = {
     "GEPSVC raw": GEPSVC(normalize=False),
     "MRGEPSVC": MRGEPSVC(),
     "MRGEPSVC numerator": MRGEPSVC(manifold="numerator"),
-    "TwinSVC": TwinSVC(),
-    "TwinSVC dual": TwinSVC(tikhonov="dual"),
-    "TwinSVC least squares": TwinSVC(loss="least_squares"),
+    "TwinSVC": TwinSVC(loss="hinge"),
+    "TwinSVC dual": TwinSVC(loss="hinge", ridge=1e-2, tikhonov="dual"),
+    "TwinSVC least squares": TwinSVC(),
+    "TwinSVC graph": TwinSVC(graph=NeighborGraph(5, mode="mutual")),
 }
 EVERY_MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 MAIN_MODELS = pytest.mark.parametrize(
@@ -39,6 +40,7 @@ MAIN_MODELS = pytest.mark.parametrize(
     [MODELS[name] for name in ("GEPSVC", "MRGEPSVC", "TwinSVC", "TwinSVC least squares")],
     ids=["GEPSVC", "MRGEPSVC", "TwinSVC", "TwinSVC least squares"],
 )
+MULTICLASS = pytest.mark.parametrize("multiclass", ["one_vs_one", "one_vs_rest"])
 KERNELS = pytest.mark.parametrize("kernel", ["linear", RBF], ids=["linear", "rbf"])
 
 
@@ -77,15 +79,16 @@ def test_the_foot_of_a_row_is_on_the_plane(model):
     """Going the distance along the normal ends at distance 0."""
     model = fitted(model)
     heights = X @ model.coef_.T + model.intercept_
-    for k in range(3):
+    for k in range(6):
         feet = X - heights[:, k : k + 1] * model.coef_[k]
         assert_allclose(model.distances(feet)[:, k], 0.0, atol=1e-10)
 
 
 @EVERY_MODEL
 @KERNELS
-def test_several_classes_decide_by_the_nearest_plane(model, kernel):
-    model = fitted(model, labels=np.array(["c", "a", "b"])[Y], kernel=kernel)
+def test_against_the_rest_several_classes_decide_by_the_nearest_plane(model, kernel):
+    labels = np.array(["c", "a", "b"])[Y]
+    model = fitted(model, labels=labels, kernel=kernel, multiclass="one_vs_rest")
     distances = model.distances(X)
     assert_array_equal(model.decision_function(X), -distances)
     assert_array_equal(model.predict(X), model.classes_[distances.argmin(axis=1)])
@@ -104,13 +107,16 @@ def test_two_classes_decide_by_the_difference(model, kernel):
 
 @EVERY_MODEL
 @KERNELS
-def test_the_rest_lies_on_the_negative_side_on_average(model, kernel):
+@MULTICLASS
+def test_the_rest_lies_on_the_negative_side_on_average(model, kernel, multiclass):
     weights = 1.0 + np.arange(len(X)) % 3
-    model = fitted(model, weights=weights, kernel=kernel, class_weight={0: 2.0, 1: 0.5, 2: 1.0})
+    options = {"kernel": kernel, "multiclass": multiclass}
+    model = fitted(model, weights=weights, class_weight={0: 2.0, 1: 0.5, 2: 1.0}, **options)
     heights = model.feature_map_.transform(X) @ model.normals_.T + model.offsets_
     weights = weights * np.array([2.0, 0.5, 1.0])[Y]
-    for k in range(3):
-        assert weights[Y != k] @ heights[Y != k, k] < 0
+    for k, plane in enumerate(model.planes_):
+        rest = Y != plane.label if plane.opponent is None else Y == plane.opponent
+        assert weights[rest] @ heights[rest, k] < 0
 
 
 @MAIN_MODELS
@@ -142,9 +148,13 @@ def test_planes_before_fit():
 
 @EVERY_MODEL
 def test_planes_carry_the_equations(model):
-    model = fitted(model)
+    pairs = fitted(model)
+    labels = [(plane.label, plane.opponent) for plane in pairs.planes_]
+    assert labels == [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)]
+    assert str(pairs.planes_[3]).startswith("2 against 0: ")
+    model = fitted(model, multiclass="one_vs_rest")
     for k, plane in enumerate(model.planes_):
-        assert plane.label == k
+        assert (plane.label, plane.opponent) == (k, None)
         assert_array_equal(plane.normal, model.coef_[k])
         assert plane.offset == model.intercept_[k]
         assert plane.names == tuple(f"x{j}" for j in range(13))
@@ -236,7 +246,7 @@ def test_storage_does_not_matter(model):
 @EVERY_MODEL
 def test_a_precomputed_kernel_is_the_kernel(model):
     K = rbf_kernel(X, gamma=0.05)
-    if "MRGEPSVC" in str(model):  # whose graph has distances of features, or of the kernel
+    if getattr(model, "graph_weight", 0):  # the graph has distances of features, or of the kernel
         model = clone(model).set_params(graph_weight=0.0)
     given, named = fitted(model, K, kernel="precomputed"), fitted(model, kernel=RBF)
     assert_allclose(given.distances(K[:9]), named.distances(X[:9]), atol=1e-7)
@@ -279,7 +289,7 @@ def test_more_features_than_rows(model):
     model = fitted(model, wide, y)
     if model.tikhonov == "rkhs":
         assert model.score(wide, y) == 1.0
-    assert model.coef_.shape == (3, 200)
+    assert model.coef_.shape == (6, 200)
     assert_allclose(
         np.abs(wide @ model.coef_.T + model.intercept_), model.distances(wide), atol=1e-9
     )
@@ -289,7 +299,7 @@ def test_more_features_than_rows(model):
 def test_a_class_of_one_row(model):
     """GEPSVC puts its plane through it; a twin plane is at least defined."""
     rows, labels = np.vstack([X, np.full((1, 13), 3.0)]), np.append(Y, 3)
-    model = fitted(model, rows, labels)
+    model = fitted(model, rows, labels, multiclass="one_vs_rest")
     assert np.isfinite(model.distances(rows)).all()
     if isinstance(model, MRGEPSVC):
         assert model.predict(rows[-1:]) == 3
@@ -344,8 +354,9 @@ def test_a_class_without_a_plane_is_hardly_predicted_and_named():
     rng = np.random.default_rng(0)
     rows, labels = crossing_lines(100, rng)
     rows, labels = np.vstack([rows, np.zeros((10, 2))]), np.append(labels, np.full(10, 2))
+    options = {"loss": "hinge", "ridge": 1e-2, "multiclass": "one_vs_rest"}
     with pytest.warns(ExhaustedWarning, match="no plane describes 2"):
-        model = TwinSVC(tikhonov="dual").fit(rows, labels)
+        model = TwinSVC(tikhonov="dual", **options).fit(rows, labels)
     assert_array_equal(model.normals_[2], 0.0)
     distances = model.distances(rows)
     assert_allclose(distances[:, 2], distances[0, 2])
@@ -379,7 +390,9 @@ def test_one_class_is_none(model):
         fitted(model, labels=np.zeros(len(X)))
 
 
-@pytest.mark.parametrize("model", [GEPSVC(ridge=1e-18), TwinSVC(ridge=1e-18)], ids=str)
+@pytest.mark.parametrize(
+    "model", [GEPSVC(ridge=1e-18), TwinSVC(ridge=1e-18, loss="hinge")], ids=str
+)
 def test_a_ridge_below_rounding_says_what_to_do(model):
     wide = np.random.default_rng(0).standard_normal((20, 100))
     with pytest.raises(InvalidParameterError, match="ridge"):

@@ -103,7 +103,7 @@ def test_warnings_come_once_for_the_whole_path():
     assert len([w for w in caught if w.category is UncertifiedWarning]) == 1
     noise, y = make_classification(2000, 30, n_informative=10, n_classes=4, random_state=0)
     with pytest.warns(ExhaustedWarning, match="2 of 2 fits; first: GESVC: not separated"):
-        path(GESVC(graph_weight=0), noise, y, C=[1, 2])
+        path(GESVC(graph_weight=0, multiclass="one_vs_rest"), noise, y, C=[1, 2])
 
 
 @pytest.mark.parametrize("estimator", [PCA(), LSVA, "lsva", None])

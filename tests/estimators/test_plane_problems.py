@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import lsq_linear, minimize
 
 from marginfold.errors import SolverError
-from marginfold.estimators.plane_problems import MirroredBlocks, Rest, solve_box_qp
+from marginfold.estimators.plane_problems import MirroredBlocks, Rest, solve_box_qp, whitened
+from marginfold.estimators.plane_rows import PlaneTask, rest_rows
 from marginfold.geometry.tikhonov import TikhonovBasis
 from marginfold.linalg.blocks import Block, LocalBlocks
 from marginfold.svm import BlockRows, InteriorPoint, LibSVM, SVMBatch
@@ -257,25 +258,31 @@ Z = RNG.normal(size=(400, 3)) + np.array([[0, 0, 0], [2, 0, 1], [0, 2, -1]])[COD
 WEIGHTS = RNG.random(400) + 0.5
 
 
-def rest(code):
+def rest(code, against=None):
     F = np.tril(RNG.normal(size=(4, 4))) + 3.0 * np.eye(4)
-    return Rest(code, np.array([1.0, 2.0, 0.5]), TikhonovBasis(None, 2.0, 3), F)
+    return Rest(PlaneTask(code, against), np.array([1.0, 2.0, 0.5]), TikhonovBasis(None, 2.0), F)
 
 
-def test_rows_of_the_rest_by_definition():
-    some = rest(1)
-    U, weights = some.rows(Block(Z, CODES, WEIGHTS))
-    others = CODES != 1
+def rows_of(some):
+    H, weights = rest_rows(Block(Z, CODES, WEIGHTS), some.task, some.factors, some.basis)
+    return whitened(H, some.F), weights
+
+
+@pytest.mark.parametrize("against", [None, 0, 2])
+def test_rows_of_the_rest_by_definition(against):
+    some = rest(1, against)
+    U, weights = rows_of(some)
+    others = CODES != 1 if against is None else CODES == against
     H = np.column_stack([Z[others] / 2.0, np.ones(others.sum())])
     assert_allclose(U @ some.F.T, -H, rtol=1e-12)
     assert_allclose(weights, WEIGHTS[others] * some.factors[CODES[others]])
 
 
-@pytest.mark.parametrize("code", [0, 1, 2])
+@pytest.mark.parametrize(("code", "against"), [(0, None), (1, None), (2, None), (0, 2), (2, 1)])
 @pytest.mark.parametrize("n_rows", [90, 400])
-def test_blocks_give_the_solution_of_the_box_problem(code, n_rows):
-    some = rest(code)
-    U, weights = some.rows(Block(Z, CODES, WEIGHTS))
+def test_blocks_give_the_solution_of_the_box_problem(code, against, n_rows):
+    some = rest(code, against)
+    U, weights = rows_of(some)
     expected = solve_box_qp(U, 0.3 * weights, EXACT)
     order = np.argsort(CODES, kind="stable")  # blocks of the own class only: no rows are left
     cut = LocalBlocks.cut(Z[order], CODES[order], WEIGHTS[order], n_rows)

@@ -64,7 +64,8 @@ def best_length(metric, rest, C, loss, direction):
 def test_hinge_planes_reach_the_dual_bound(kernel, C):
     """Any dual point bounds the optimum from below: L-BFGS-B finds one that meets our planes."""
     ridge = 0.5
-    model = TwinSVC(C1=C, ridge=ridge, normalize=False, kernel=kernel).fit(X, Y)
+    options = {"normalize": False, "kernel": kernel, "multiclass": "one_vs_rest"}
+    model = TwinSVC(C1=C, ridge=ridge, loss="hinge", **options).fit(X, Y)
     for k in range(3):
         metric, rest = parts(model, X, Y, k, ridge)
         U = -scipy.linalg.solve_triangular(np.linalg.cholesky(metric), rest.T, lower=True).T
@@ -85,7 +86,8 @@ def test_hinge_planes_reach_the_dual_bound(kernel, C):
 @KERNELS
 @COSTS
 def test_least_squares_planes_solve_the_normal_equations(kernel, C):
-    model = TwinSVC(C1=C, ridge=0.5, normalize=False, kernel=kernel, loss="least_squares").fit(X, Y)
+    options = {"normalize": False, "kernel": kernel, "multiclass": "one_vs_rest"}
+    model = TwinSVC(C1=C, ridge=0.5, loss="least_squares", **options).fit(X, Y)
     for k in range(3):
         metric, rest = parts(model, X, Y, k, 0.5)
         v = np.linalg.solve(metric + C * rest.T @ rest, -C * rest.sum(axis=0))
@@ -98,8 +100,8 @@ def test_least_squares_planes_solve_the_normal_equations(kernel, C):
 @pytest.mark.parametrize("C", [1e-6, 1e-2, 1.0, 1e3, 1e6])
 @KERNELS
 def test_gaps_are_certified(C, kernel):
-    model = TwinSVC(C1=C, kernel=kernel).fit(X, Y)
-    assert model.gap_.shape == (3,)
+    model = TwinSVC(C1=C, kernel=kernel, loss="hinge").fit(X, Y)
+    assert model.gap_.shape == (6,)
     assert (model.gap_ >= 0).all()
     assert model.gap_.max() <= model.tol
     assert model.n_iter_ >= 1
@@ -109,7 +111,7 @@ def test_gaps_are_certified(C, kernel):
 
 def test_a_tolerance_out_of_reach_is_confessed():
     with pytest.warns(UncertifiedWarning, match="TwinSVC: certified to"):
-        model = TwinSVC(C1=37.0, tol=1e-300).fit(X, Y)
+        model = TwinSVC(C1=37.0, loss="hinge", tol=1e-300).fit(X, Y)
     assert model.gap_.max() < 1e-9
 
 
@@ -128,7 +130,8 @@ def test_by_hand_in_one_dimension():
 @LOSSES
 def test_tiny_costs_leave_the_direction_of_the_mean_of_the_rest(loss):
     """No row reaches the margin: v is -C (P + d I)^-1 sum_rest h for both losses."""
-    model = TwinSVC(C1=1e-9, ridge=0.5, normalize=False, loss=loss).fit(X, Y)
+    options = {"normalize": False, "multiclass": "one_vs_rest"}
+    model = TwinSVC(C1=1e-9, ridge=0.5, loss=loss, **options).fit(X, Y)
     for k in range(3):
         metric, rest = parts(model, X, Y, k, 0.5)
         v = -np.linalg.solve(metric, rest.sum(axis=0))
@@ -206,7 +209,7 @@ def test_fewer_coordinates_are_nearly_as_good():
     kernel = ExactKernel("rbf", rank=100)
     model = TwinSVC(loss="least_squares", kernel=kernel).fit(rows[:450] / 16, labels[:450])
     assert model.score(rows[450:850] / 16, labels[450:850]) > 0.87
-    assert model.normals_.shape == (10, 100)
+    assert model.normals_.shape == (90, 100)
 
 
 @LOSSES
@@ -241,7 +244,15 @@ def test_separable_rows_are_met_at_their_distance(loss):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"C1": 0.0}, {"C1": -1}, {"C2": 0.0}, {"C2": "C1"}, {"loss": "squared"}, {"tol": 0.0}],
+    [
+        {"C1": 0.0},
+        {"C1": -1},
+        {"C2": 0.0},
+        {"C2": "C1"},
+        {"ridge": "none"},
+        {"loss": "squared"},
+        {"tol": 0.0},
+    ],
     ids=str,
 )
 def test_parameters_out_of_range(parameters):

@@ -19,7 +19,7 @@ SCALED = scale(X)
 @pytest.mark.parametrize("ridge", [1e-3, 1e-1])
 @pytest.mark.parametrize("graph", [WithinClassGraph(), TotalGraph(), NeighborGraph(5)])
 def test_the_first_component_is_a_machine_in_the_metric_of_the_scatter(ridge, graph):
-    wsvda = WSVDA(1, graph=graph, ridge=ridge, C=20.0).fit(SCALED, Y)
+    wsvda = WSVDA(1, graph=graph, ridge=ridge, C=20.0, tasks="one_vs_rest").fit(SCALED, Y)
     S = graph.build(SCALED, Y).scatter(SCALED)
     S = S + ridge * np.trace(S) / 13 * np.eye(13)
     root = np.linalg.cholesky(np.linalg.inv(S))

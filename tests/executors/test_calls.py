@@ -70,7 +70,6 @@ def test_all_cores_are_minus_one():
         ({"n_jobs": "two"}, "n_jobs is a number of processes"),
         ({"n_jobs": 1.5}, "n_jobs is a number of processes"),
         ({"n_jobs": True}, "n_jobs is a number of processes"),
-        ({"attempts": 0}, "attempts is at least 1"),
         ({"n_jobs": 2, "client": "tcp://host:1"}, "exclude each other"),
     ],
 )
@@ -94,7 +93,7 @@ def test_a_call_that_takes_its_process_down_is_given_up_alone():
 
 @needs_kill
 def test_without_a_stand_in_the_others_come_first():
-    calls, found = run_calls(f.killer, range(7), n_jobs=2, attempts=1), {}
+    calls, found = run_calls(f.killer, range(7), n_jobs=2), {}
     with pytest.raises(WorkerLostError, match=r"1 of 7 calls have no result; .* number 5: its"):
         found.update(calls)
     assert found == {item: item * item for item in range(7) if item != f.KILLER}

@@ -28,8 +28,8 @@ from marginfold.graphs import (
     TotalGraph,
     WithinClassGraph,
 )
-from marginfold.graphs.anchor_graph import AnchorLaplacian
-from marginfold.graphs.anchors import (
+from marginfold.graphs.anchor_graph import (
+    AnchorLaplacian,
     Anchors,
     anchor_means,
     block_scatter,

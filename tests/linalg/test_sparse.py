@@ -9,15 +9,15 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginfold.errors import SolverError
-from marginfold.linalg import lanczos, smallest_pairs
+from marginfold.linalg import smallest_pairs, sparse
 
 ITERATE = {"sparse.DENSE_NODES": 0, "sparse.DENSE_MULTIPLE": 0}
-WIDE = ITERATE | {"lanczos.NARROW_FRONT": -1}
+WIDE = ITERATE | {"sparse.NARROW_FRONT": -1}
 ROUTES = {
     "decomposed": {},
     "sparse factor": ITERATE,
     "dense factor": WIDE,
-    "no factor": WIDE | {"lanczos.FACTORED_NODES": 0, "lanczos.WIDE_FRONT": -1},
+    "no factor": WIDE | {"sparse.FACTORED_NODES": 0, "sparse.WIDE_FRONT": -1},
 }
 
 
@@ -94,7 +94,7 @@ def test_an_eigenvalue_is_found_as_often_as_it_occurs(k):
 @pytest.mark.parametrize("start", range(4))
 def test_no_copy_of_an_eigenvalue_is_missed(start, monkeypatch):
     """A cube of eight dimensions: 2/8 eight times, 4/8 twenty-eight times."""
-    monkeypatch.setattr("marginfold.linalg.lanczos.START", 100 * start)
+    monkeypatch.setattr("marginfold.linalg.sparse.START", 100 * start)
     cube = path(2)
     for _ in range(7):
         cube = sp.kron(cube, sp.eye_array(2)) + sp.kron(sp.eye_array(cube.shape[0]), path(2))
@@ -108,7 +108,7 @@ def test_no_copy_of_an_eigenvalue_is_missed(start, monkeypatch):
 @pytest.mark.usefixtures("route")
 def test_a_vector_that_is_not_exact_is_searched_for_anew(monkeypatch):
     """Lanczos may break off early where an eigenvalue occurs often; which one, rounding decides."""
-    plain, calls = lanczos.eigsh, []
+    plain, calls = sparse.eigsh, []
 
     def hasty(*args, **options):
         values, vectors = plain(*args, **options)
@@ -117,7 +117,7 @@ def test_a_vector_that_is_not_exact_is_searched_for_anew(monkeypatch):
             vectors[:, -1] += 1e-8 * np.random.default_rng(0).standard_normal(len(vectors))
         return values, vectors
 
-    monkeypatch.setattr(lanczos, "eigsh", hasty)
+    monkeypatch.setattr(sparse, "eigsh", hasty)
     L, degrees = laplacian(torus(15))
     angle = 1 - np.cos(2 * np.pi * np.arange(15) / 15)
     exact = np.sort((angle[:, None] + angle).ravel() / 2)[1:7]
@@ -234,7 +234,7 @@ def test_scale_of_the_weights_does_not_matter():
 
 
 def test_what_does_not_converge_is_an_error(monkeypatch):
-    take(ROUTES["no factor"] | {"lanczos.MAX_PRODUCTS": 60}, monkeypatch)
+    take(ROUTES["no factor"] | {"sparse.MAX_PRODUCTS": 60}, monkeypatch)
     L, degrees = laplacian(path(400))
     with pytest.raises(SolverError, match=r"0 of 4 pairs .* 400 nodes .* larger reg"):
         smallest_pairs(L, degrees, 2)

@@ -85,32 +85,6 @@ def test_shared_rows_leave_their_input_alone():
     assert (given == Z).all()
 
 
-@pytest.mark.parametrize("n_weights", [1, 3, 4, 10])
-def test_both_routes_to_the_grams_agree(n_weights, monkeypatch):
-    d = rng.random((n_weights, 300)) * 10.0 ** rng.uniform(-8, 8, (n_weights, 300))
-    table = SharedRows(Z).table
-    expected = np.einsum("bi,ij,ik->bjk", d, table, table)
-    tabulated = SharedRows(Z).grams(d)
-    monkeypatch.setattr(rows_module, "PAIR_BYTES", 0)
-    one_by_one = SharedRows(Z).grams(d)
-    scale = np.abs(expected).max(axis=(1, 2), keepdims=True)
-    assert_allclose(tabulated / scale, expected / scale, atol=1e-13)
-    assert_allclose(one_by_one / scale, expected / scale, atol=1e-13)
-    assert (tabulated == tabulated.transpose(0, 2, 1)).all()
-
-
-def test_rows_without_columns():
-    rows = SharedRows(np.zeros((7, 0)))
-    assert_allclose(rows.grams(np.ones((5, 7))), np.full((5, 1, 1), 7.0))
-
-
-def test_the_table_of_pairs_keeps_to_its_limit(monkeypatch):
-    monkeypatch.setattr(rows_module, "PAIR_BYTES", 8 * 300 * 27)
-    rows = SharedRows(Z)  # 7 columns make 28 pairs: one too many
-    rows.grams(np.ones((9, 300)))
-    assert rows._pairs is None
-
-
 def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 

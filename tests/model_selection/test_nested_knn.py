@@ -60,7 +60,7 @@ def test_votes_on_rows_of_every_kind(case):
     for array in (train, codes, test):
         array.flags.writeable = False
     dimensions = [k for k in (1, 2, 3, 6, 15, 40) if k <= train.shape[1]]
-    votes = nested_votes(train, codes, test, 1, dimensions)
+    (votes,) = nested_votes(train, codes, test, [1], dimensions)
     differ = votes.codes != by_sklearn(train, codes, test, dimensions=dimensions)
     assert not (differ & ~votes.close).any()
     assert votes.close.any() == (case in ("lattice", "duplicates"))
@@ -70,7 +70,7 @@ def test_votes_on_rows_of_every_kind(case):
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 9), step=st.sampled_from([0.0, 0.25, 1.0]))
 def test_votes_are_those_of_scikit_learn_wherever_they_are_not_close(algorithm, seed, k, step):
     train, codes, test = draw(seed, step=step)
-    votes = nested_votes(train, codes, test, k)
+    (votes,) = nested_votes(train, codes, test, [k])
     differ = votes.codes != by_sklearn(train, codes, test, k, algorithm)
     assert not (differ & ~votes.close).any()
     if not step:
@@ -79,40 +79,40 @@ def test_votes_are_those_of_scikit_learn_wherever_they_are_not_close(algorithm, 
 
 def test_equally_near_rows_of_one_class_are_not_close():
     train = np.array([[0.0], [0.0], [2.0], [2.0], [2.0]])
-    votes = nested_votes(train, np.array([0, 0, 1, 1, 1]), np.array([[0.4], [1.0], [2.0]]), 1)
+    (votes,) = nested_votes(train, np.array([0, 0, 1, 1, 1]), np.array([[0.4], [1.0], [2.0]]), [1])
     assert votes.close.tolist() == [[False, True, False]]
-    two = nested_votes(train, np.array([0, 0, 1, 1, 1]), np.array([[0.4], [1.0], [2.0]]), 2)
+    (two,) = nested_votes(train, np.array([0, 0, 1, 1, 1]), np.array([[0.4], [1.0], [2.0]]), [2])
     assert two.codes[0, [0, 2]].tolist() == [0, 1]
     assert two.close.tolist() == [[False, True, False]]
 
 
 def test_a_tie_up_to_rounding_is_close():
     train = np.array([[0.1 + 0.2], [-0.3]])
-    assert nested_votes(train, np.array([0, 1]), np.zeros((1, 1)), 1).close.all()
+    assert nested_votes(train, np.array([0, 1]), np.zeros((1, 1)), [1])[0].close.all()
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 4])
 def test_some_dimensions_are_rows_of_all_of_them(n_neighbors):
     train, codes, test = draw(3)
-    all_votes = nested_votes(train, codes, test, n_neighbors)
-    some = nested_votes(train, codes, test, n_neighbors, [2, 4])
+    (all_votes,) = nested_votes(train, codes, test, [n_neighbors])
+    (some,) = nested_votes(train, codes, test, [n_neighbors], [2, 4])
     np.testing.assert_array_equal(some.codes, all_votes.codes[[1, 3]])
 
 
 @pytest.mark.parametrize("entries", [1, 130, 10**7])
 def test_chunks_of_any_size_give_the_same(monkeypatch, entries):
     train, codes, test = draw(4, step=0.5)
-    whole = nested_votes(train, codes, test, 3)
+    (whole,) = nested_votes(train, codes, test, [3])
     monkeypatch.setattr("marginfold.model_selection.nested_knn.CHUNK_ENTRIES", entries)
-    parts = nested_votes(train, codes, test, 3)
+    (parts,) = nested_votes(train, codes, test, [3])
     np.testing.assert_array_equal(parts.codes, whole.codes)
     np.testing.assert_array_equal(parts.close, whole.close)
 
 
 def test_one_class_and_all_rows_as_neighbors():
     train, codes, test = draw(5)
-    assert not nested_votes(train, np.zeros(len(train), int), test, 1).codes.any()
-    votes = nested_votes(train, codes, test, len(train))
+    assert not nested_votes(train, np.zeros(len(train), int), test, [1])[0].codes.any()
+    (votes,) = nested_votes(train, codes, test, [len(train)])
     assert (votes.codes == np.bincount(codes).argmax()).all()
     assert not votes.close.any()
 
@@ -120,9 +120,9 @@ def test_one_class_and_all_rows_as_neighbors():
 def test_a_shift_of_all_rows_is_followed_or_flagged():
     """Far from the origin distances lose digits; what they can decide no longer is flagged."""
     train, codes, test = draw(6)
-    votes = nested_votes(train, codes, test, 1)
+    (votes,) = nested_votes(train, codes, test, [1])
     for shift in (1e3, 1e6, 1e9):
-        moved = nested_votes(train + shift, codes, test + shift, 1)
+        (moved,) = nested_votes(train + shift, codes, test + shift, [1])
         assert not ((moved.codes != votes.codes) & ~moved.close).any()
 
 

@@ -13,8 +13,7 @@ from matplotlib.colors import to_rgb, to_rgba
 
 from marginfold.errors import InvalidInputError
 from marginfold.plotting import draw
-from marginfold.plotting.drawing import MOST_COLUMNS
-from marginfold.plotting.styles import COLORS, style
+from marginfold.plotting.drawing import COLORS, MOST_COLUMNS, style
 from marginfold.protocols.results import Figure, Panel, Series
 
 RED_BLIND = np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]])

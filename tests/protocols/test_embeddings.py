@@ -50,11 +50,14 @@ def error_of(classifier, estimator, k, X, y, X_test, y_test):
 
 
 def test_all_weights_and_dimensions_are_those_of_separate_fits(wine):
-    results = measure(EmbeddingMethod(LSVA(n_components=N_COMPONENTS), WEIGHTS), wine, list(HEADS))
+    lsva = LSVA(n_components=N_COMPONENTS, tasks="one_vs_rest")
+    results = measure(EmbeddingMethod(lsva, WEIGHTS), wine, list(HEADS))
     found = {(r.params["head"], r.params["graph_weight"], r.dimension): r.value for r in results}
     assert len(found) == len(results)
     wanted = {
-        (head, weight, k): error_of(HEADS[head], LSVA(graph_weight=weight), k, *wine)
+        (head, weight, k): error_of(
+            HEADS[head], LSVA(graph_weight=weight, tasks="one_vs_rest"), k, *wine
+        )
         for head, weight, k in product(HEADS, WEIGHTS, range(1, N_COMPONENTS + 1))
     }
     assert found == wanted

@@ -10,10 +10,15 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
 from marginfold.errors import InvalidParameterError
 from marginfold.model_selection import nested_knn as nested_neighbors
-from marginfold.protocols.held_out import errors_by_dimension, neighbors_of
+from marginfold.protocols.held_out import errors_by_dimension as errors_of_heads
+from marginfold.protocols.held_out import neighbors_of
 
 NAMES = np.array(["zebra", "ant", "10", "9", "élan"])
 """Labels whose sorted order is neither that of their numbers nor of their appearance."""
+
+
+def errors_by_dimension(head, train, y, test, y_test):
+    return errors_of_heads([head], train, y, test, y_test)[head]
 
 
 def draw(seed, n_classes, *, n_train=60, n_test=40, n_columns=5):
@@ -130,3 +135,27 @@ def test_inputs_are_left_as_they_were():
         errors_by_dimension(head, *arrays)
     for array, copy in zip(arrays, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+def test_heads_together_have_the_errors_of_each_alone():
+    train, y, test, y_test = draw(6, 4)
+    heads = ["5-nn", "centroid", "1-nn", "15-nn"]
+    together = errors_of_heads(heads, train, y, test, y_test, [2, 5])
+    assert list(together) == heads
+    for head in heads:
+        alone = errors_by_dimension(head, train, y, test, y_test)
+        np.testing.assert_array_equal(together[head], alone[[1, 4]])
+
+
+def test_of_equally_near_rows_the_earlier_count_however_many_they_are():
+    """All rows of a column of three values: hundreds are as near as the last that counts."""
+    rng = np.random.default_rng(0)
+    train, test = (rng.integers(3, size=(n, 2)).astype(float) for n in (400, 50))
+    y, y_test = rng.integers(4, size=400), rng.integers(4, size=50)
+    for n_neighbors in (1, 5, 15):
+        errors = errors_by_dimension(f"{n_neighbors}-nn", train, y, test, y_test)
+        for k in (1, 2):
+            squared = ((test[:, None, :k] - train[None, :, :k]) ** 2).sum(axis=2)
+            nearest = np.argsort(squared, axis=1, kind="stable")[:, :n_neighbors]
+            voted = [np.bincount(y[row]).argmax() for row in nearest]
+            assert errors[k - 1] == np.mean(voted != y_test)

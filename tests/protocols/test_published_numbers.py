@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import re
 from importlib.resources import files
 
 import pytest
 
-from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.protocols.published_numbers import PAPERS, TABLES, parse, printed, tables
+from marginfold.errors import InvalidParameterError
+from marginfold.protocols.published_numbers import (
+    PAPERS,
+    TABLES,
+    UNITS,
+    Printed,
+    printed,
+    tables,
+)
 
 ALL_TABLES = [(study, table) for study in TABLES for table in TABLES[study]]
 
@@ -122,6 +132,21 @@ def test_every_file_is_a_known_table_and_the_reverse():
     found = {entry.name for entry in folder.iterdir() if entry.name.endswith(".csv")}
     assert found == {f"{study}_{table}.csv" for study, table in ALL_TABLES}
     assert ALL_TABLES == [(study, table) for study in PAPERS for table in tables(study)]
+
+
+@pytest.mark.parametrize(("study", "table"), ALL_TABLES)
+def test_every_line_of_a_file_is_one_cell_in_plain_decimals(study, table):
+    file = files("marginfold.protocols").joinpath("published", f"{study}_{table}.csv")
+    header, *lines = csv.reader(file.read_text(encoding="utf-8").splitlines(), strict=True)
+    assert header == [field.name for field in dataclasses.fields(Printed)]
+    for line in lines:
+        paper, number, row, column, value, spread, dimension, unit = line
+        assert (paper, number) == (PAPERS[study], table)
+        assert all(name and name == name.strip() for name in (row, column))
+        assert all(re.fullmatch(r"([0-9]+(\.[0-9]+)?)?", text) for text in (value, spread))
+        assert re.fullmatch("[0-9]*", dimension)
+        assert unit in UNITS
+    assert len({tuple(line[2:4]) for line in lines}) == len(lines)
 
 
 @pytest.mark.parametrize(("study", "table"), ALL_TABLES)
@@ -245,55 +270,3 @@ def test_a_caller_cannot_change_what_the_next_one_gets():
     tables("lsva").clear()
     printed("lsva", "I").clear()
     assert len(printed("lsva", tables("lsva")[0])) == 54
-
-
-HEADER = "paper,table,row,column,value,spread,dimension,unit"
-SOUND = [HEADER, "000,I,iris,PCA,4.0,,2,error %", "000,I,iris,LDA,,,,error %"]
-
-
-def read(lines):
-    return parse("\n".join(lines) + "\n", "some.csv", paper="000", table="I")
-
-
-def test_a_sound_file_with_a_number_that_is_not_printed():
-    cells = read(SOUND)
-    assert (cells["iris", "PCA"].value, cells["iris", "PCA"].dimension) == (4.0, 2)
-    assert (cells["iris", "LDA"].value, cells["iris", "LDA"].dimension) == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("line", "text", "said"),
-    [
-        (1, HEADER.replace("spread", "std"), "header"),
-        (1, SOUND[1], "header"),
-        (2, "000,I,iris,PCA,4.0,,2", "7 fields"),
-        (2, "000,I,iris,PCA,4,0,,2,error %", "9 fields"),
-        (2, "", "0 fields"),
-        (2, "001,I,iris,PCA,4.0,,2,error %", "paper '001'"),
-        (2, "000,II,iris,PCA,4.0,,2,error %", "table 'II'"),
-        (2, "000,I,,PCA,4.0,,2,error %", "row ''"),
-        (2, "000,I,iris,PCA ,4.0,,2,error %", "column 'PCA '"),
-        (2, "000,I,iris,PCA,4.0 %,,2,error %", "value '4.0 %'"),
-        (2, "000,I,iris,PCA,nan,,2,error %", "value 'nan'"),
-        (2, "000,I,iris,PCA,-4.0,,2,error %", "value '-4.0'"),
-        (2, "000,I,iris,PCA,1e3,,2,error %", "value '1e3'"),
-        (2, "000,I,iris,PCA,٤,,2,error %", "value '٤'"),
-        (2, "000,I,iris,PCA,4.0,±1,2,error %", "spread '±1'"),
-        (2, "000,I,iris,PCA,4.0,,2.5,error %", "dimension '2.5'"),
-        (2, "000,I,iris,PCA,4.0,,2,percent", "unit 'percent'"),
-        (3, SOUND[1], "again"),
-        (3, '000,I,"iris"x,LDA,4.0,,2,error %', "expected after"),
-        (3, '000,I,"iris,LDA,4.0,,2,error %', "unexpected end"),
-        (3, "000,I,wine,LDA,1.1,,2,error %", r"without the cell \('iris', 'LDA'\)"),
-    ],
-)
-def test_a_damaged_file_is_refused_with_its_line(line, text, said):
-    lines = [*SOUND[: line - 1], text, *SOUND[line:]]
-    with pytest.raises(InvalidInputError, match=rf"^some\.csv, line {line}: got .*{said}"):
-        read(lines)
-
-
-@pytest.mark.parametrize("lines", [[], [HEADER]])
-def test_a_file_without_cells_is_refused(lines):
-    with pytest.raises(InvalidInputError, match=r"^some\.csv, line 1: "):
-        read(lines)

@@ -121,7 +121,7 @@ def test_rows_are_sent_where_the_file_cannot_be_seen(client, tmp_path):
     with RecordStore(tmp_path / "here") as store:
         run_tasks(comparison.tasks(), store)
         expected = table(store)
-    sent, unseen = comparison.tasks(send_rows=True), comparison.tasks()
+    sent, unseen = comparison.sent().tasks(), comparison.tasks()
     path.rename(tmp_path / "elsewhere.csv")
     with RecordStore(tmp_path / "there") as store:
         assert run_tasks(unseen, store, client=client).failed == len(unseen)

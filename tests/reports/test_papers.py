@@ -8,7 +8,7 @@ import pytest
 from reports.pages import read_page
 
 from marginfold.protocols.results import RULE, Cell, Figure, Panel, Series, Table
-from marginfold.reports import Hyperlink, Report, markdown, paper_section, render
+from marginfold.reports import Report, markdown, paper_section, render
 from marginfold.reports.tables import agreement
 
 REASON = "the data set sonar | is not here"
@@ -41,8 +41,8 @@ def figure_of():
     return Figure("lsva", "2", "Lines", "A caption.", [panel], source={"study": "lsva"})
 
 
-def grid_of(table, **options):
-    return paper_section([table], [], **options).blocks[0]
+def grid_of(table):
+    return paper_section([table], [], title="Paper").blocks[0]
 
 
 def test_cells_hold_ours_and_printed_with_spread_and_dimension():
@@ -109,23 +109,17 @@ def test_rule_protocol_remark_and_reasons_are_there():
     grid = grid_of(table_of())
     assert RULE in grid.legend
     assert grid.facts["Protocol"] == "5 folds, 5 seeds."
-    assert "".join(grid.facts["Differences"]) == "Partitions differ. Errata: E7, E9."
+    assert grid.facts["Differences"] == "Partitions differ. Errata: E7, E9."
     assert [text for name, text in grid.facts.items() if name.startswith("Note")] == [REASON]
 
 
-def test_errata_are_links_if_their_address_is_known():
-    pieces = grid_of(table_of(), errata="https://example.org/errata").facts["Differences"]
-    links = [piece for piece in pieces if isinstance(piece, Hyperlink)]
-    assert [(link.text, link.href) for link in links] == [
-        ("E7", "https://example.org/errata"),
-        ("E9", "https://example.org/errata"),
-    ]
+def test_a_table_without_remark_and_errata_says_nothing_of_differences():
     assert "Differences" not in grid_of(table_of(remark="", errata=())).facts
 
 
 def test_a_section_holds_all_tables_then_all_figures():
-    section = paper_section([table_of(), table_of(number="II")], [figure_of()])
-    assert section.title == "lsva (paper 000)"
+    section = paper_section([table_of(), table_of(number="II")], [figure_of()], title="LSVA")
+    assert (section.title, section.anchor) == ("LSVA", "lsva")
     assert section.paragraphs == ["Of 6 compared cells 2 agree, 2 are near and 2 differ."]
     assert [b.title for b in section.blocks] == [
         "Table I: Errors_of *all* (error %)",
@@ -137,7 +131,7 @@ def test_a_section_holds_all_tables_then_all_figures():
 
 
 def test_all_of_it_reaches_the_page():
-    report = Report("r", sections=[paper_section([table_of()], [figure_of()])])
+    report = Report("r", sections=[paper_section([table_of()], [figure_of()], title="LSVA")])
     page = read_page(render(report))
     table = page.all("table")[0]
     assert "12.35 ± 0.68 (7)" in table.text

@@ -28,7 +28,7 @@ from marginfold.errors import SolverError
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint
 from marginfold.svm.certificate import best_bias, certify
-from marginfold.svm.interior_point import COMPILED_COLUMNS, NUMPY
+from marginfold.svm.interior_point import MANY_DIMENSIONS, NUMPY
 from marginfold.svm.problem import single, without
 
 THREE_WAYS = pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_random_problems_are_certified(seed):
 
 def _different_ways(n, r):
     """Return the solvers; in many dimensions some are one and the same."""
-    if r <= COMPILED_COLUMNS or n < r:
+    if r <= MANY_DIMENSIONS or n < r:
         return list(product((InteriorPoint, Automatic), (False, True)))
     return [(InteriorPoint, False), (Automatic, True)]
 

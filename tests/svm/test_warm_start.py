@@ -37,11 +37,11 @@ FEASIBLE = 1e-12
 
 ROUTES = {
     "active sets": {},
-    "points nearby only": {"MISSES": 0},
+    "points nearby only": {"SIMILAR": 0.0},
     "screened from the last": {"WARM_ROWS": 20},
-    "screened only": {"WARM_ROWS": 20, "MISSES": 0},
-    "narrow zones": {"WARM_ROWS": 20, "MISSES": 0, "FEWEST": 0, "FIRST_WIDTH": 1e-3},
-    "zones too large": {"WARM_ROWS": 20, "MISSES": 0, "LARGEST_SHARE": 0.05},
+    "screened only": {"WARM_ROWS": 20, "SIMILAR": 0.0},
+    "narrow zones": {"WARM_ROWS": 20, "SIMILAR": 0.0, "FEWEST": 0, "FIRST_WIDTH": 1e-3},
+    "zones too large": {"WARM_ROWS": 20, "SIMILAR": 0.0, "LARGEST_SHARE": 0.05},
     "screened cold": {"TALL": 20, "SMALL": 20, "WARM_ROWS": 20},
     "screened cold, given up": {"TALL": 20, "SMALL": 20, "WARM_ROWS": 20, "LARGEST_SHARE": 0.01},
 }
@@ -183,7 +183,7 @@ def test_a_path_in_small_steps_stays_on_its_active_set(compiled):
 
 @BOTH_WAYS
 def test_a_path_needs_fewer_iterations_than_its_problems_alone(compiled, monkeypatch):
-    monkeypatch.setattr(policy, "MISSES", 0)  # an active set needs none
+    monkeypatch.setattr(policy, "SIMILAR", 0.0)  # an active set needs none
     batch = path(rows_of(seed=1), graph_weights(4, 20, decades=1.0))
     in_turn, single = solve(batch, compiled), alone(batch, compiled)
     for b, (solution, expected) in enumerate(zip(in_turn, single, strict=True)):
@@ -339,14 +339,15 @@ ODD = {
 
 
 @pytest.mark.parametrize(
-    ("misses", "compiled"), [(0, False), (3, False), pytest.param(1, True, marks=NEEDS_NUMBA)]
+    ("similar", "compiled"),
+    [(0.0, False), (np.inf, False), pytest.param(np.inf, True, marks=NEEDS_NUMBA)],
 )
 @pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("name", ODD)
 def test_a_neighbor_that_has_nothing_in_common_does_no_harm(
-    name, apart, misses, compiled, monkeypatch
+    name, apart, similar, compiled, monkeypatch
 ):
-    monkeypatch.setattr(policy, "MISSES", misses)
+    monkeypatch.setattr(policy, "SIMILAR", similar)
     rows = rows_of(150, seed=2, apart=apart)
     batch = path(rows, _with_neighbor(graph_weights(4, 6), np.array(ODD[name])))
     for b, (solution, expected) in enumerate(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import signal
 import tempfile
+import threading
+import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import date
-from math import isfinite
+from itertools import accumulate
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -15,6 +22,8 @@ import typer
 
 from marginfold.cli.errors import FAILED
 from marginfold.cli.options import (
+    JOBS,
+    RUNS,
     Categorical,
     Drop,
     DropMissingTarget,
@@ -24,7 +33,6 @@ from marginfold.cli.options import (
     Overwrite,
     Scheduler,
     check_scheduler,
-    compute,
 )
 from marginfold.cli.output import (
     kept_in,
@@ -34,6 +42,7 @@ from marginfold.cli.output import (
     show_table,
     show_words,
 )
+from marginfold.cli.standings import Standings, shown_standings
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
@@ -43,13 +52,34 @@ if TYPE_CHECKING:
     from marginfold.compare.runs import Comparison, Source
     from marginfold.protocols.records import RecordStore
     from marginfold.protocols.results import Figure
+    from marginfold.protocols.run import Summary
+    from marginfold.protocols.studies import Task
+
+CLOCK = 10.0
+"""The clock stops a comparison after so many budgets: then the plan was far too low, or the machine
+is very busy with something else."""
+
+LEAST_CLOCK = 60.0
+"""Seconds that the clock allows, however small the budget."""
+
+OPENING = 0.5
+"""Seconds of planned work that this process does before others have started, to have a first row
+soon."""
+
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+"""Units of a budget, in seconds."""
 
 EXAMPLES = """\b
 Examples:
   marginfold compare flowers.csv --target species
   marginfold compare patients.parquet -t outcome --drop id --report patients.html
   marginfold compare wine --methods lda,lsva,wsvda --json
-A name of 'marginfold datasets' stands for that set. With --run the records are kept, and a stopped
+  marginfold compare big.csv -t kind --budget 10m
+A name of 'marginfold datasets' stands for that set. The budget decides how many rows are taken (a
+sample of a large table), and methods that are clearly behind after a few folds are not measured on
+the others; the answer says what was left out. --thorough leaves nothing out. The plan follows from
+the size of the table and not from a clock, so the same command gives the same answer everywhere.
+What was computed is kept in marginfold-runs/compare-NAME (--run names another folder): a stopped
 comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
 need not see the file. The exit code is 1 if no method could be measured.
 """
@@ -61,12 +91,25 @@ Methods = Annotated[
 Protocol = Annotated[
     str, typer.Option(help="nested: choose inside the training rows; paper: on the test rows.")
 ]
+Budget = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="TIME", help="Time to plan for: 60s (default), 5m, 1h."),
+]
+Thorough = Annotated[
+    bool, typer.Option("--thorough", help="All rows, all methods on all folds; can take hours.")
+]
+Run = Annotated[
+    Path | None,
+    typer.Option("--run", help=f"Folder to keep the records in (else {RUNS}/compare-NAME)."),
+]
 
 
 def compare(
     data: Annotated[str, typer.Argument(help="A table (CSV, Parquet), or a bundled set's name.")],
     target: OptionalTarget = None,
     methods: Methods = None,
+    budget: Budget = None,
+    thorough: Thorough = False,
     protocol: Protocol = "nested",
     folds: Annotated[int, typer.Option("--folds", min=2, help="Folds.")] = 5,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Partitions.")] = 2,
@@ -74,7 +117,7 @@ def compare(
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
     report: Annotated[Path | None, typer.Option("--report", help="HTML file to write.")] = None,
-    run: Annotated[Path | None, typer.Option("--run", help="Folder to keep the records.")] = None,
+    run: Run = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     overwrite: Overwrite = False,
@@ -82,7 +125,9 @@ def compare(
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
     _check(protocol, report, overwrite)
+    seconds = _seconds(budget, thorough)
     check_scheduler(jobs, scheduler)
+    from marginfold.compare.comparison import about_the_sample, conclude, pictures
     from marginfold.compare.runs import Comparison
     from marginfold.protocols.records import RecordStore
 
@@ -90,23 +135,27 @@ def compare(
         source = _source(data, target, drop, categorical, drop_missing_target, stack)
         names = None if methods is None else [name.strip() for name in methods.split(",")]
         comparison = Comparison.of(
-            source, names, protocol=protocol, n_folds=folds, n_repeats=repeats
+            source, names, protocol=protocol, n_folds=folds, n_repeats=repeats, budget=seconds
         )
-        folder = run or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = run or Path(RUNS) / f"compare-{Path(data).name.split('.')[0]}"
         store = stack.enter_context(RecordStore(folder))
-        with kept_in(run):
-            verdict, tasks = _run(comparison, store, jobs, scheduler)
+        if not as_json:
+            show_notes(about_the_sample(comparison))
+        with kept_in(folder):
+            work = _Work(comparison, store, jobs, scheduler, report is not None, as_json)
+            stopped = work.run(None if seconds is None else max(CLOCK * seconds, LEAST_CLOCK))
+        verdict = conclude(comparison, store, stopped=stopped)
         if report is not None:
-            from marginfold.compare.comparison import pictures
-
-            _write(report, comparison, verdict, pictures(comparison, store), store, overwrite, run)
+            _write(report, comparison, verdict, pictures(comparison, store), store, overwrite)
         show_notes(comparison.notes)
         if as_json:
-            show_json(_result(data, comparison, verdict, tasks, report))
+            show_json(_result(data, comparison, verdict, work.counts(), folder, report))
         else:
-            _show(verdict)
+            _show(verdict, comparison)
+            if verdict.best:
+                typer.echo(f"records: {store.path}")
             if report is not None:
-                typer.echo(f"report: {report}")
+                typer.echo(f"report:  {report}")
     if not verdict.best:
         _fail(verdict)
 
@@ -124,15 +173,126 @@ def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
         check_writable(report, overwrite=overwrite)
 
 
-def _run(
-    comparison: Comparison, store: RecordStore, jobs: int | None, scheduler: str | None
-) -> tuple[Verdict, dict[str, int]]:
-    """Compute what the records lack; return what they say, and how many tasks there were."""
-    from marginfold.compare.comparison import conclude
+def _seconds(budget: str | None, thorough: bool) -> float | None:
+    """Return the seconds of a budget; None if nothing is to be left out."""
+    if thorough:
+        if budget is not None:
+            raise InvalidParameterError(
+                "--budget and --thorough exclude each other: give a time, or take all there is."
+            )
+        return None
+    if budget is None:
+        from marginfold.compare.plan import BUDGET
 
-    tasks = comparison.tasks(send_rows=scheduler is not None)
-    summary = compute(tasks, store, "comparing", jobs, scheduler)
-    return conclude(comparison, store), asdict(summary)
+        return BUDGET
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([smh]?)\s*", budget)
+    seconds = float(match[1]) * UNITS[match[2]] if match else 0.0
+    if not 0 < seconds < inf:
+        raise InvalidParameterError(
+            f"--budget is a time above 0 such as 60s, 5m or 1h; got {budget!r}."
+        )
+    return seconds
+
+
+class _OutOfTime(BaseException):
+    """The clock has run out; like Ctrl-C, it is no error of the work that it ends."""
+
+
+@contextlib.contextmanager
+def _clock(seconds: float | None) -> Iterator[None]:
+    """End the work inside after so many seconds, where the system can wake this process."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if seconds is None or not in_main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise _OutOfTime
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class _Work:
+    """What is computed: round by round of the race, then the pictures of a report."""
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        store: RecordStore,
+        jobs: int | None,
+        scheduler: str | None,
+        with_pictures: bool,
+        quiet: bool,
+    ) -> None:
+        self.comparison = comparison if scheduler is None else comparison.sent()
+        self.store = store
+        self.n_jobs = 1 if scheduler else jobs or JOBS
+        self.scheduler = scheduler
+        self.with_pictures = with_pictures
+        self.quiet = quiet
+        self.summaries: list[Summary] = []
+
+    def run(self, seconds: float | None) -> float | None:
+        """Compute what the records lack; return the seconds after which the clock stopped it."""
+        from marginfold.compare.race import rounds
+
+        begun = time.monotonic()
+        try:
+            with (
+                _clock(seconds),
+                shown_standings(self.comparison, self.n_jobs, quiet=self.quiet) as view,
+            ):
+                for race in rounds(self.comparison, self.store):
+                    view.begin(race)
+                    self._compute(race.missing, view)
+                if self.with_pictures:
+                    drawn = self.comparison.picture_tasks()
+                    view.begin_tasks(drawn)
+                    self._compute(drawn, view)
+        except _OutOfTime:
+            return time.monotonic() - begun
+        return None
+
+    def _compute(self, tasks: Sequence[Task], view: Standings) -> None:
+        """Compute tasks in their order; the first cheap ones here, while nobody else is ready."""
+        from marginfold.protocols.run import run_tasks
+
+        n_here = 0 if self.scheduler or self.n_jobs == 1 else self._n_opening(tasks)
+        for some, n_jobs in ((tasks[:n_here], 1), (tasks[n_here:], self.n_jobs)):
+            if some:
+                self.summaries.append(
+                    run_tasks(
+                        some, self.store, n_jobs=n_jobs, client=self.scheduler, progress=view.move
+                    )
+                )
+
+    def _n_opening(self, tasks: Sequence[Task]) -> int:
+        planned = accumulate(self.comparison.fold_seconds(task.method) for task in tasks)
+        return sum(
+            task.seed == task.fold == 0 and seconds <= OPENING
+            for task, seconds in zip(tasks, planned, strict=True)
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Return how many tasks were found in the records, done, skipped and failed."""
+        from marginfold.compare.race import final_standings
+
+        counts = {
+            name: sum(getattr(summary, name) for summary in self.summaries)
+            for name in ("found", "done", "skipped", "failed")
+        }
+        pictures = len(self.comparison.picture_tasks()) if self.with_pictures else 0
+        known = final_standings(self.comparison, self.store)
+        measured = sum(standing.n_measured for standing in known.values())
+        tried = counts["done"] + counts["skipped"] + counts["failed"]
+        counts["found"] = max(counts["found"], measured + pictures - tried)
+        return counts
 
 
 def _source(
@@ -174,30 +334,28 @@ def _write(
     figures: list[Figure],
     store: RecordStore,
     overwrite: bool,
-    run: Path | None,
 ) -> None:
-    from marginfold.protocols.cells import Evidence
+    from marginfold.compare.race import counted_records
     from marginfold.reports import write_report
     from marginfold.reports.user_data import comparison_report
 
-    evidence = Evidence(store, comparison.tasks())
-    records = evidence.records(protocol=comparison.protocol, metric=["error", "none"])
+    records = counted_records(comparison, store, metric=["error", "none"])
     facts = {
         "date": date.today().isoformat(),
         "seeds": ", ".join(map(str, range(comparison.n_repeats))),
         "versions": "; ".join(store.versions()),
-        "records": str(run / "records.sqlite") if run else "in this page only (no --run)",
+        "records": str(store.path),
     }
     page = comparison_report(comparison, verdict, figures, records, facts=facts)
     write_report(page, path, overwrite=overwrite)
 
 
-def _show(verdict: Verdict) -> None:
-    names = ("method", "error %", "±", "behind", "95 % interval", "dim", "s/fold")
+def _show(verdict: Verdict, comparison: Comparison) -> None:
+    names = ("method", "error %", "±", "behind", "95 % interval", "folds", "dim", "s/fold")
     rows = []
     for r in verdict.rows:
         if r.error is None:
-            rows.append([r.method, "-", "", "", "", "", ""])
+            rows.append([r.method, "-", *[""] * (len(names) - 2)])
             continue
         behind = ["", "best"]
         if r.behind is not None:
@@ -205,8 +363,9 @@ def _show(verdict: Verdict) -> None:
             interval = f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}" if known else "too few folds"
             behind = [f"{r.behind.mean:+.1f}", interval]
         dimension = "" if r.dimension is None else f"{r.dimension:g}"
-        errors = [f"{r.error:.1f}", f"{r.spread:.1f}"]
-        rows.append([r.method, *errors, *behind, dimension, f"{r.seconds:.2f}"])
+        errors = [f"{r.error:.1f}", "" if r.spread is None else f"{r.spread:.1f}"]
+        folds = f"{r.n_folds}/{comparison.n_measurements}"
+        rows.append([r.method, *errors, *behind, folds, dimension, f"{r.seconds:.2f}"])
     show_table(names, rows)
     typer.echo("")
     for sentence in verdict.sentences:
@@ -225,11 +384,18 @@ def _fail(verdict: Verdict) -> NoReturn:
 
 
 def _result(
-    data: str, comparison: Comparison, verdict: Verdict, tasks: dict[str, int], report: Path | None
+    data: str,
+    comparison: Comparison,
+    verdict: Verdict,
+    tasks: dict[str, int],
+    folder: Path,
+    report: Path | None,
 ) -> dict[str, Any]:
     return {
         "data": data,
-        "rows": len(comparison.source.read().labels),
+        "rows": comparison.source.read().n_read,
+        "rows_compared": comparison.n_rows,
+        "budget": comparison.budget,
         "target": comparison.source.target,
         "protocol": comparison.protocol,
         "folds": comparison.n_folds,
@@ -241,5 +407,6 @@ def _result(
         "methods": [asdict(row) for row in verdict.rows],
         "notes": list(comparison.notes),
         "tasks": tasks,
+        "run": str(folder),
         "report": str(report) if report else None,
     }

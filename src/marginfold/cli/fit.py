@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from marginfold.data import Columns, TableModel
     from marginfold.linalg.tall import Array
 
-
 FIT_EXAMPLES = """\b
 Examples:
   marginfold fit iris.csv --target species
@@ -40,7 +38,6 @@ Examples:
   marginfold fit people.parquet --target job --method gesvc --drop name --json
 """
 """The end of the help."""
-
 
 METHODS = {
     name.lower(): name
@@ -52,10 +49,8 @@ METHODS = {
 }
 """The classes by their names on the command line; transformers first, then classifiers."""
 
-
 KERNELS = ("linear", "rbf", "poly")
 """Kernels that need no further word."""
-
 
 PARAMETERS = {
     "--kernel": "kernel",
@@ -65,44 +60,35 @@ PARAMETERS = {
 }
 """The parameter that each option sets."""
 
-
-RENAMED = {("TwinSVC", "C"): "C1"}
-"""Parameters that a class calls otherwise."""
-
+RENAMED = {("TwinSVC", "C"): "C1", ("TwinSVC", "graph_weight"): None}
+"""Parameters that a class calls otherwise, or that do nothing there without another one (None)."""
 
 FOLDS = 5
 """Folds of the cross-validated error; fewer if the smallest class has fewer rows."""
 
-
 MEASURES = {"gain": "gain_", "gap": "gap_", "eigenvalue": "eigenvalues_"}
 """What is shown of each component, and the attribute that holds it."""
-
 
 Method = Annotated[
     str, typer.Option("--method", "-m", metavar="NAME", help=f"One of {', '.join(METHODS)}.")
 ]
 
-
 Kernel = Annotated[
     str | None, typer.Option("--kernel", metavar="NAME", help=f"One of {', '.join(KERNELS)}.")
 ]
-
 
 Dims = Annotated[
     int | None,
     typer.Option("--dims", "-d", metavar="COUNT", help="Number of components (transformers)."),
 ]
 
-
 Cost = Annotated[
     float | None, typer.Option("-C", metavar="NUMBER", help="Cost of a margin violation.")
 ]
 
-
 GraphWeight = Annotated[
     float | None, typer.Option("--graph-weight", metavar="NUMBER", help="Weight of the graph.")
 ]
-
 
 Scale = Annotated[
     str,
@@ -110,7 +96,6 @@ Scale = Annotated[
         "--scale", metavar="NAME", help="Scaling of numbers: standard, range ([-1, 1]) or none."
     ),
 ]
-
 
 Save = Annotated[
     Path | None, typer.Option("--save", "-s", metavar="FILE", help="Model file to write (.skops).")
@@ -145,12 +130,12 @@ def fit(
     columns = inspect_columns(features, categorical=categorical or [])
     options = {"--kernel": kernel, "--dims": dims, "-C": cost, "--graph-weight": graph_weight}
     estimator = build_method(method, options)
-    fitted = fit_table(estimator, features, labels, target, columns, scale)
+    model, found = fit_table(estimator, features, labels, target, columns, scale)
     if save is not None:
         from marginfold.data.models import save_model
 
-        save_model(fitted.model, save, overwrite=overwrite)
-    result = _described(fitted, method.lower(), labels, features.shape[1])
+        save_model(model, save, overwrite=overwrite)
+    result = _described(model, method.lower(), labels, features.shape[1]) | found
     result["saved"] = None if save is None else str(save)
     if as_json:
         show_json(result)
@@ -165,13 +150,12 @@ def _check_save(save: Path | None, overwrite: bool) -> None:
         check_writable(save, overwrite=overwrite)
 
 
-def _described(fitted: Fitted, method: str, labels: Array, n_columns: int) -> dict[str, Any]:
-    """Return what is said about a fit, as plain values."""
+def _described(model: TableModel, method: str, labels: Array, n_columns: int) -> dict[str, Any]:
+    """Return what was fitted to what, as plain values."""
     import numpy as np
 
-    model = fitted.model
     classes, counts = np.unique(labels, return_counts=True)
-    result: dict[str, Any] = {
+    return {
         "method": method,
         "target": model.target,
         "rows": len(labels),
@@ -179,13 +163,6 @@ def _described(fitted: Fitted, method: str, labels: Array, n_columns: int) -> di
         "features": len(model.pipeline["columns"].get_feature_names_out()),
         "classes": dict(zip(map(str, classes.tolist()), counts.tolist(), strict=True)),
     }
-    if fitted.components:
-        result["components"] = fitted.components
-    else:
-        result["training_error"] = fitted.training_error
-        result["cross_validated_error"] = fitted.cross_validated_error
-        result["folds"] = fitted.folds
-    return result | {"notes": fitted.notes}
 
 
 def _show_fit(result: dict[str, Any]) -> None:
@@ -217,18 +194,6 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """A model and what is to be said about it."""
-
-    model: TableModel
-    components: list[dict[str, Any]] = field(default_factory=list)
-    training_error: float | None = None
-    cross_validated_error: float | None = None
-    folds: int | None = None
-    notes: list[str] = field(default_factory=list)
-
-
 def build_method(method: str, options: Mapping[str, Any]) -> Any:
     """Return the unfitted estimator of a method's name with the options that were given."""
     import marginfold
@@ -240,7 +205,7 @@ def build_method(method: str, options: Mapping[str, Any]) -> Any:
     settings = {}
     for option, value in given.items():
         parameter = RENAMED.get((name, PARAMETERS[option]), PARAMETERS[option])
-        if parameter not in parameters:
+        if parameter is None or parameter not in parameters:
             known = [o for o, p in PARAMETERS.items() if RENAMED.get((name, p), p) in parameters]
             has = f"it takes {', '.join(known)}" if known else "it takes none of these options"
             raise InvalidInputError(f"method {method} has no {option}; {has}.")
@@ -270,8 +235,8 @@ def check_kernel(kernel: str | None) -> None:
 
 def fit_table(
     estimator: Any, frame: pd.DataFrame, labels: Array, target: str, columns: Columns, scale: str
-) -> Fitted:
-    """Fit the estimator to a table; collect its warnings, its components or its errors."""
+) -> tuple[TableModel, dict[str, Any]]:
+    """Fit the estimator to a table; collect its components or its errors, and its warnings."""
     from marginfold.data import TableModel
 
     def fit(rows: Any) -> TableModel:
@@ -290,14 +255,13 @@ def fit_table(
             report("fits", done, n_fits)
             wrong += _count_errors(fit(train), frame, labels, test)
     if not splits:
-        return Fitted(model, components=_components(model), notes=notes)
-    return Fitted(
-        model,
-        training_error=_count_errors(model, frame, labels, slice(None)) / len(labels),
-        cross_validated_error=wrong / len(labels),
-        folds=len(splits),
-        notes=notes,
-    )
+        return model, {"components": _components(model), "notes": notes}
+    return model, {
+        "training_error": _count_errors(model, frame, labels, slice(None)) / len(labels),
+        "cross_validated_error": wrong / len(labels),
+        "folds": len(splits),
+        "notes": notes,
+    }
 
 
 def _count_errors(model: TableModel, frame: pd.DataFrame, labels: Array, rows: Any) -> int:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from marginfold.data import TableModel
-
-PREDICTION = "prediction"
-"""The column of predicted classes."""
 
 TRANSFORM_EXAMPLES = """\b
 Examples:
@@ -45,18 +41,6 @@ OTHERWISE = {
 """What a model is that cannot answer a command, what it lacks, and the command to use."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a command was asked for."""
-
-    model: Path
-    data: Path
-    out: Path | None
-    keep: list[str]
-    overwrite: bool
-    as_json: bool
-
-
 def _command(name: str, columns: str) -> Callable[..., None]:
     """Return a command that adds columns to a table by a saved model."""
 
@@ -69,7 +53,13 @@ def _command(name: str, columns: str) -> Callable[..., None]:
         as_json: Json = False,
     ) -> None:
         kept = list(dict.fromkeys(keep or []))
-        _answer(name, Request(model, data, out, kept, overwrite, as_json))
+        require("pandas", "skops")
+        if out is not None:
+            from marginfold.data.tables import check_table_path
+
+            check_table_path(out, overwrite=overwrite)
+        result = _answer(name, model, data, kept)
+        _write(result, out, overwrite=overwrite, as_json=as_json)
 
     command.__doc__ = (
         f"Write {columns} of a table's rows.\n\nWithout --out they go to standard output, as CSV."
@@ -81,77 +71,70 @@ transform = _command("transform", "the components")
 predict = _command("predict", "the predicted classes")
 
 
-def _answer(command: str, request: Request) -> None:
-    """Load the model, let it work on the table and write the new columns."""
-    model = _load(request)
+def _answer(command: str, path: Path, data: Path, keep: list[str]) -> pd.DataFrame:
+    """Load the model and let it work on the table; return kept and new columns."""
+    model = _load(path)
     if not hasattr(model.method, command):
         kind, lack, other = OTHERWISE[command]
         raise InvalidInputError(
-            f"{request.model} holds the {kind} {type(model.method).__name__.lower()}, which "
-            f"{lack}; use 'marginfold {other} {request.model} {request.data}'."
+            f"{path} holds the {kind} {type(model.method).__name__.lower()}, which "
+            f"{lack}; use 'marginfold {other} {path} {data}'."
         )
-    frame = _read_rows(model, request)
+    frame = _read_rows(model, data, keep)
     if command == "predict":
-        columns = {PREDICTION: model.predict(frame)}
+        columns = {"prediction": model.predict(frame)}
     else:
         names = model.method.get_feature_names_out().tolist()
         columns = dict(zip(names, model.transform(frame).T, strict=True))
-    _finish(frame, columns, request)
+    clash = [name for name in keep if name in columns]
+    if clash:
+        raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
+    return frame[keep].assign(**columns)
 
 
-def _load(request: Request) -> TableModel:
-    """Load the model, once it is known that the output can be written."""
+def _load(path: Path) -> TableModel:
     from marginfold.data import TableModel
     from marginfold.data.models import load_model
-    from marginfold.data.tables import check_table_path
 
-    require("pandas", "skops")
-    if request.out is not None:
-        check_table_path(request.out, overwrite=request.overwrite)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = load_model(request.model)
+        model = load_model(path)
     if not isinstance(model, TableModel):
         raise InvalidInputError(
-            f"{request.model} holds a bare {type(model).__name__} without column names; the "
+            f"{path} holds a bare {type(model).__name__} without column names; the "
             "commands need a model of 'marginfold fit --save'. In Python, load_model gives it."
         )
     show_notes(str(warning.message) for warning in caught)
     return model
 
 
-def _read_rows(model: TableModel, request: Request) -> pd.DataFrame:
+def _read_rows(model: TableModel, data: Path, keep: list[str]) -> pd.DataFrame:
     """Read the rows to work on; note the columns that are not used."""
     from marginfold.data import read_table
     from marginfold.data.target import check_columns, listed
 
-    frame = read_table(request.data, min_rows=1)
-    check_columns(frame, request.keep, "--keep")
+    frame = read_table(data, min_rows=1)
+    check_columns(frame, keep, "--keep")
     model.arranged(frame.iloc[:0])
-    used = {*model.columns, model.target, *request.keep}
+    used = {*model.columns, model.target, *keep}
     extra = [name for name in frame.columns if name not in used]
     if extra:
         show_notes([f"columns that the model does not use: {listed(extra)}"])
     return frame
 
 
-def _finish(frame: pd.DataFrame, columns: dict[str, Any], request: Request) -> None:
-    """Write kept and new columns to the file, or print them."""
+def _write(result: pd.DataFrame, out: Path | None, *, overwrite: bool, as_json: bool) -> None:
+    """Write the columns to the file, or print them."""
     from marginfold.data import write_table
 
-    clash = [name for name in request.keep if name in columns]
-    if clash:
-        raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
-    result = frame[request.keep].assign(**columns)
     summary = {"rows": len(result), "columns": list(result.columns)}
-    if request.out is not None:
-        out = str(request.out)
-        write_table(result, out, overwrite=request.overwrite)
-        if request.as_json:
-            show_json(summary | {"out": out})
+    if out is not None:
+        write_table(result, out, overwrite=overwrite)
+        if as_json:
+            show_json(summary | {"out": str(out)})
         else:
-            show_rows([("rows", str(len(result))), ("saved", out)])
-    elif request.as_json:
+            show_rows([("rows", str(len(result))), ("saved", str(out))])
+    elif as_json:
         values = result.astype(object).where(result.notna(), None)
         show_json(summary | {"data": values.to_dict("records")})
     else:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 JOBS = 2
 """Processes of a command that was given neither a number nor a cluster."""
 
+RUNS = "marginfold-runs"
+"""Folder in which runs keep their records, each in one of its own, if no other is given."""
+
 _TARGET = typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")
 
 Data = Annotated[

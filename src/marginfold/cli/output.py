@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from marginfold.protocols.run import Outcome
     from marginfold.runtime.progress import Progress
 
-LINE = 100
-"""Characters of a line of words."""
-
 Follow = Callable[["Outcome | None", int, int], None]
 
 
@@ -53,6 +50,11 @@ def show_notes(notes: Iterable[str]) -> None:
         typer.echo(f"note: {one_line(note)}", err=True)
 
 
+def show_progress(text: str) -> None:
+    """Print a line on standard error that says how far the work is."""
+    typer.echo(one_line(text), err=True)
+
+
 def show_error(text: str) -> None:
     """Print what went wrong as one line on standard error."""
     typer.echo(f"error: {one_line(text)}", err=True)
@@ -65,7 +67,7 @@ def one_line(text: str) -> str:
 
 def show_words(text: str, *, indent: str = "") -> None:
     """Print a sentence in lines that fit a terminal, all but the first indented."""
-    typer.echo(textwrap.fill(text, LINE, subsequent_indent=indent))
+    typer.echo(textwrap.fill(text, width=100, subsequent_indent=indent))
 
 
 def _plain(value: Any) -> Any:
@@ -81,17 +83,12 @@ def _plain(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def kept_in(folder: Path | None) -> Iterator[None]:
-    """Say after an interruption, or the loss of a cluster, whether what was computed is kept."""
+def kept_in(folder: Path) -> Iterator[None]:
+    """Say after an interruption, or the loss of a cluster, that what was computed is kept."""
     try:
         yield
     except (KeyboardInterrupt, ClusterError):
-        kept = (
-            "nothing is kept: with --run DIR a comparison goes on where it was"
-            if folder is None
-            else f"what was computed is kept in {folder}: the same command goes on from there"
-        )
-        show_notes([kept])
+        show_notes([f"what was computed is kept in {folder}: the same command goes on from there"])
         raise
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginfold.cli.errors import FAILED
-from marginfold.cli.options import Jobs, Json, Scheduler, check_scheduler, compute
+from marginfold.cli.options import RUNS, Jobs, Json, Scheduler, check_scheduler, compute
 from marginfold.cli.output import (
     kept_in,
     show_error,
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 SHOWN_REASONS = 10
 """Reasons for absent results that are printed; the records hold all."""
-
-RUNS = "marginfold-runs"
-"""Folder of the runs that were given no folder."""
 
 REPORT = "report.html"
 """The report in a run folder; it belongs to the run and is written anew."""

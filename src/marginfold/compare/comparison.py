@@ -9,31 +9,31 @@ from shlex import quote
 
 import numpy as np
 
-from marginfold.compare.methods import LARGEST_CLASS, METHODS, PERMUTED_GRAPH
+from marginfold.compare.methods import LARGEST_CLASS, METHODS
+from marginfold.compare.race import (
+    CONTROL,
+    LEAST_FOLDS,
+    Standing,
+    behind,
+    counted_records,
+    difference,
+    final_standings,
+    leader,
+)
 from marginfold.compare.runs import PICTURES, STUDY, Comparison
-from marginfold.linalg.tall import Array
-from marginfold.protocols.cells import PERCENT, Evidence, best_by_seed
-from marginfold.protocols.records import Record, RecordStore
+from marginfold.protocols.cells import PERCENT, Evidence
+from marginfold.protocols.records import RecordStore
 from marginfold.protocols.results import Figure, Panel, Series, scatter_series
-from marginfold.protocols.statistics import Interval, paired_interval
-
-CONTROL = ("LSVA", PERMUTED_GRAPH)
-"""The pair that tells whether the neighborhoods matter."""
+from marginfold.protocols.statistics import Interval
 
 ALONE = "a control, and no method to judge by it"
 """Why a control has no row when all methods failed."""
-
-LEAST_FOLDS = 5
-"""Fewer differences than this give no interval."""
 
 TOLERANCE = 2.0
 """Points: a plainer method that is worse by no more than this will do."""
 
 SHOWN = 5
 """Methods that a sentence names; the table has all."""
-
-DIGITS = 9
-"""Digits by which errors differ; less is rounding, and the plainer method comes first."""
 
 WHOLE = "all features"
 """The method without dimensions: a level in the error by dimension."""
@@ -50,13 +50,15 @@ class Row:
     ----------
     method, words : str
     error, spread : float or None
-        Mean and standard deviation over all folds of all repeats, in percent.
+        Mean and standard deviation over the folds it was measured on, in percent.
     dimension : float or None
         Median of the chosen dimensions.
     seconds : float or None
         Mean CPU time of one fold with all its choices.
     behind : Interval or None
-        Error minus that of the best method, in points; None for the best itself.
+        Error minus that of the best method on the same folds, in points; None for the best itself.
+    n_folds : int
+        Folds it was measured on.
     reason : str
         Why there is no error.
     """
@@ -68,6 +70,7 @@ class Row:
     dimension: float | None = None
     seconds: float | None = None
     behind: Interval | None = None
+    n_folds: int = 0
     reason: str = ""
 
 
@@ -82,121 +85,126 @@ class Verdict:
     command: str = ""
 
 
-def conclude(comparison: Comparison, store: RecordStore) -> Verdict:
-    """Return the methods by error, the best, and all that cannot be told from it."""
-    evidence = Evidence(store, comparison.tasks())
+def conclude(
+    comparison: Comparison, store: RecordStore, *, stopped: float | None = None
+) -> Verdict:
+    """Return the methods by error, the best, and all that cannot be told from it.
+
+    ``stopped`` are the seconds after which the clock stopped it; by default nothing did.
+    """
+    known = final_standings(comparison, store)
     left_out = [Row(m, METHODS[m].words, reason=why) for m, why in comparison.left_out.items()]
-    records = {
-        method: evidence.records(method=method, protocol=comparison.protocol)
-        for method in comparison.methods
-    }
-    chosen = {method: _chosen(rows, comparison.protocol) for method, rows in records.items()}
-    shares = {method: _shares(rows, comparison) for method, rows in chosen.items()}
-    complete = {method: share for method, share in shares.items() if not np.isnan(share).any()}
-    candidates = [method for method in complete if not METHODS[method].control]
-    if not candidates:
-        why_not = {m: ALONE if m in complete else _reason(records[m]) for m in records}
-        rows = [Row(m, METHODS[m].words, reason=why) for m, why in why_not.items()]
-        return Verdict([*rows, *left_out], "", (), ["No method could be measured on all folds."])
-    best = min(candidates, key=lambda method: round(complete[method].mean(), DIGITS))
-    rows = [
-        _row(m, chosen[m], shares[m], complete[best], m == best, comparison)
-        if m in complete
-        else Row(m, METHODS[m].words, reason=_reason(records[m]))
-        for m in records
-    ]
+    best = leader(known)
+    if not best:
+        rows = [Row(m, METHODS[m].words, reason=_why_not(known[m])) for m in known]
+        said = "No method could be measured on all folds."
+        if stopped is not None:
+            said = (
+                f"STOPPED BY THE CLOCK after {stopped:.0f} s, before any method was measured. The "
+                "same command goes on from here; --methods lda,pca would be quick."
+            )
+        return Verdict([*rows, *left_out], "", (), [said])
+    rows = [_row(method, known, best, comparison) for method in known]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))
     as_good = [
         r.method
         for r in rows
         if r.behind is not None and r.behind.low <= 0 and not METHODS[r.method].control
     ]
-    sentences = _sentences(best, as_good, rows, complete, comparison)
+    sentences = _sentences(best, as_good, rows, known, comparison)
+    sentences += _about_the_cuts(rows, comparison, stopped)
     command = _how_to_keep(best, comparison)
     return Verdict([*rows, *left_out], best, as_good, sentences, command)
 
 
-def _chosen(records: Sequence[Record], protocol: str) -> list[Record]:
-    """Return the errors that count: one for each fold, the papers choose it by the test rows."""
-    errors = [r for r in records if r.metric == "error" and r.value is not None]
-    if protocol != "paper":
-        return errors
-    best = {v.seed: (v.params, v.dimension) for v in best_by_seed(records)}
-    return [r for r in errors if best.get(r.seed) == (tuple(sorted(r.params.items())), r.dimension)]
-
-
-def _shares(records: Sequence[Record], comparison: Comparison) -> Array:
-    """Return errors, one row a repeat and one column a fold; NaN where there is none."""
-    found = np.full((comparison.n_repeats, comparison.n_folds), np.nan)
-    for r in records:
-        found[r.seed, r.fold] = r.value
-    return found
-
-
-def _row(
-    method: str,
-    records: Sequence[Record],
-    shares: Array,
-    best: Array,
-    is_best: bool,
-    comparison: Comparison,
-) -> Row:
-    percent = PERCENT * shares
-    dimensions = [r.dimension for r in records if r.dimension is not None]
-    seconds = {r.task: r.seconds for r in records}
-    behind = None if is_best else _interval(percent - PERCENT * best, comparison)
+def _row(method: str, known: Mapping[str, Standing], best: str, comparison: Comparison) -> Row:
+    standing = known[method]
+    if standing.reason or not standing.n_measured:
+        return Row(method, METHODS[method].words, reason=_why_not(standing))
+    percent = PERCENT * standing.shares[~np.isnan(standing.shares)]
+    dimensions = [r.dimension for r in standing.records if r.dimension is not None]
+    seconds = {r.task: r.seconds for r in standing.records}
     return Row(
         method,
         METHODS[method].words,
         float(percent.mean()),
-        float(percent.std(ddof=1)),
+        float(percent.std(ddof=1)) if len(percent) > 1 else None,
         float(np.median(dimensions)) if dimensions else None,
         float(np.mean(list(seconds.values()))),
-        behind,
+        None if method == best else behind(standing, known[best], comparison),
+        len(percent),
     )
 
 
-def _interval(differences: Array, comparison: Comparison) -> Interval:
-    """Return the interval of a mean difference; without bounds if there are too few folds."""
-    if differences.size < LEAST_FOLDS:
-        return Interval(float(differences.mean()), -np.inf, np.inf, 1.0)
-    n = len(comparison.source.read().labels)
-    n_test = n // comparison.n_folds
-    half_a_row = PERCENT / n_test / 2
-    found = paired_interval(differences, n - n_test, n_test, least_deviation=half_a_row)
-    low, high = max(found.low, -PERCENT), min(found.high, PERCENT)
-    return Interval(found.mean, low, high, found.p_value)
-
-
-def _reason(records: Sequence[Record]) -> str:
-    reasons = sorted({r.reason for r in records if r.reason})
-    return reasons[0] if reasons else "not measured on all folds"
+def _why_not(standing: Standing) -> str:
+    return standing.reason or (ALONE if standing.n_measured else "not measured on all folds")
 
 
 def _sentences(
     best: str,
     as_good: Sequence[str],
     rows: Sequence[Row],
-    complete: dict[str, Array],
+    known: Mapping[str, Standing],
     comparison: Comparison,
 ) -> list[str]:
     by_name = {row.method: row for row in rows}
-    candidates = [method for method in complete if not METHODS[method].control]
-    said = [
-        f"Least error: {best} ({by_name[best].words}), {by_name[best].error:.1f} % (standard "
-        f"deviation over folds {by_name[best].spread:.1f} points)."
-    ]
-    if complete[best].size < LEAST_FOLDS:
+    candidates = [r.method for r in rows if r.error is not None and not METHODS[r.method].control]
+    row = by_name[best]
+    spread = (
+        "" if row.spread is None else f" (standard deviation over folds {row.spread:.1f} points)"
+    )
+    said = [f"Least error: {best} ({row.words}), {row.error:.1f} %{spread}."]
+    if row.n_folds < LEAST_FOLDS:
+        few = "1 fold is" if row.n_folds == 1 else f"{row.n_folds} folds are"
         said.append(
-            f"{complete[best].size} folds are too few to tell methods apart: at least "
-            f"{LEAST_FOLDS} are needed (--folds, --repeats)."
+            f"{few} too few to tell methods apart: at least {LEAST_FOLDS} are needed (--folds, "
+            "--repeats)."
         )
     else:
         said += _about_the_others(best, as_good, candidates, by_name)
-        said += _about_guessing(best, complete, comparison)
-        said += _about_the_graph(complete, comparison)
+        said += _about_guessing(best, known, comparison)
+        said += _about_the_graph(known, comparison)
     said += _about_the_choice(len(candidates), comparison)
     return said
+
+
+def about_the_sample(comparison: Comparison) -> list[str]:
+    """Return the line that says on how many rows is compared, if these are not all."""
+    rows = comparison.source.read()
+    if len(rows.labels) == rows.n_read:
+        return []
+    return [
+        f"Compared on a sample of {len(rows.labels):,} of the {rows.n_read:,} rows, drawn in the "
+        "proportions of the classes, to answer within the budget: with all rows errors are mostly "
+        "lower and the order may change (--thorough takes all, --budget more)."
+    ]
+
+
+def _about_the_cuts(
+    rows: Sequence[Row], comparison: Comparison, stopped: float | None
+) -> list[str]:
+    """Say what was not measured, and how to have it measured."""
+    said = about_the_sample(comparison)
+    whole = comparison.n_measurements
+    early = [row for row in rows if 0 < row.n_folds < whole]
+    if stopped is not None:
+        said.append(
+            f"STOPPED BY THE CLOCK after {stopped:.0f} s, before all planned folds were measured: "
+            f"this answer rests on {max(row.n_folds for row in rows)} of {whole} folds and depends "
+            "on the speed of this machine. The same command goes on from here."
+        )
+    elif early:
+        said.append(
+            f"{len(early)} of {len(rows)} methods were clearly behind (their 95 % intervals) after "
+            f"{_span([row.n_folds for row in early])} of {whole} folds and were not measured on "
+            "the others (--thorough measures all)."
+        )
+    return said
+
+
+def _span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _about_the_choice(n_candidates: int, comparison: Comparison) -> list[str]:
@@ -240,35 +248,36 @@ def _about_the_others(
     more = len(as_good) - SHOWN
     shown = ", ".join(as_good[:SHOWN]) + (f" and {more} more" if more > 0 else "")
     said = [
-        f"Not told apart from it (the 95 % interval of the difference holds 0) "
-        f"{'is' if len(as_good) == 1 else 'are'} {len(as_good)} of {n_others}: {shown}."
+        f"{len(as_good)} of the {n_others} other methods may be as good, the folds do not tell "
+        f"(95 % intervals): {shown}."
     ]
     plainest = min([best, *as_good], key=list(METHODS).index)
-    behind = rows[plainest].behind
-    if behind is None:
+    gap = rows[plainest].behind
+    if gap is None:
         return [*said, "It is also the plainest of these."]
-    if behind.high <= TOLERANCE:
+    if gap.high <= TOLERANCE:
         said.append(
-            f"The plainest of these, {plainest}, will do: at most {max(behind.high, 0.0):.1f} "
+            f"The plainest of these, {plainest}, will do: at most {max(gap.high, 0.0):.1f} "
             "points worse (95 % interval)."
         )
-    else:
+    elif np.isfinite(gap.high):
         said.append(
-            f"The plainest of these is {plainest}, {behind.low:+.1f} to {behind.high:+.1f} points "
+            f"The plainest of these is {plainest}, {gap.low:+.1f} to {gap.high:+.1f} points "
             "from the best (95 % interval): more rows or --repeats would tell more."
         )
     return said
 
 
-def _about_guessing(best: str, complete: dict[str, Array], comparison: Comparison) -> list[str]:
-    if LARGEST_CLASS not in complete:
+def _about_guessing(best: str, known: Mapping[str, Standing], comparison: Comparison) -> list[str]:
+    if LARGEST_CLASS not in known or not known[LARGEST_CLASS].n_measured:
         return []
-    gap = _interval(PERCENT * (complete[best] - complete[LARGEST_CLASS]), comparison)
+    guessing = known[LARGEST_CLASS].shares
+    gap = difference(known[best].shares, guessing, comparison)
     if gap.high < 0:
         return []
     return [
         f"No evidence that anything was learnt: always answering the largest class has "
-        f"{PERCENT * complete[LARGEST_CLASS].mean():.1f} %, and {best}'s error minus that is "
+        f"{PERCENT * np.nanmean(guessing):.1f} %, and {best}'s error minus that is "
         f"{_numbers(gap)}."
     ]
 
@@ -277,10 +286,13 @@ def _numbers(gap: Interval) -> str:
     return f"{gap.mean:+.1f} points, 95 % interval {gap.low:+.1f} to {gap.high:+.1f}"
 
 
-def _about_the_graph(complete: dict[str, Array], comparison: Comparison) -> list[str]:
-    if not set(CONTROL) <= complete.keys():
+def _about_the_graph(known: Mapping[str, Standing], comparison: Comparison) -> list[str]:
+    pair = [known[name] for name in CONTROL if name in known and not known[name].reason]
+    if len(pair) < len(CONTROL):
         return []
-    gap = _interval(PERCENT * (complete[CONTROL[0]] - complete[CONTROL[1]]), comparison)
+    gap = difference(pair[0].shares, pair[1].shares, comparison)
+    if not np.isfinite(gap.low):
+        return []
     numbers = _numbers(gap)
     if gap.high < 0:
         return [f"The neighbor graph helps LSVA: error minus that with permuted graphs {numbers}."]
@@ -294,17 +306,18 @@ def _about_the_graph(complete: dict[str, Array], comparison: Comparison) -> list
 
 def pictures(comparison: Comparison, store: RecordStore) -> list[Figure]:
     """Return the error by dimension and the two-dimensional maps, as far as there are records."""
-    evidence = Evidence(store, comparison.tasks())
-    made = [_curves(evidence), _maps(evidence)]
+    made = [_curves(comparison, store), _maps(comparison, store)]
     return [figure for figure in made if figure.panels and figure.panels[0].series]
 
 
-def _curves(evidence: Evidence) -> Figure:
+def _curves(comparison: Comparison, store: RecordStore) -> Figure:
     series: list[Series] = []
+    records = counted_records(comparison, store, metric=["error by dimension", "error"])
     for method in CURVE_METHODS:
         values: dict[int, list[float]] = defaultdict(list)
-        for r in evidence.records(method=method, metric="error by dimension"):
-            if r.value is not None and r.dimension is not None:
+        for r in records:
+            by_dimension = r.method == method and r.metric == "error by dimension"
+            if by_dimension and r.value is not None and r.dimension is not None:
                 values[r.dimension].append(PERCENT * r.value)
         depth = max((len(v) for v in values.values()), default=0)
         x = np.array(sorted(k for k, v in values.items() if len(v) == depth))
@@ -312,11 +325,10 @@ def _curves(evidence: Evidence) -> Figure:
             y = np.array([np.mean(values[k]) for k in x])
             kind = "line" if len(x) > 1 else "points"
             series.append(Series(method, x.astype(float), y, kind=kind))
-    whole = evidence.records(method=WHOLE, protocol="nested", metric="error")
-    if series and whole:
+    whole = [r.value for r in records if r.method == WHOLE and r.value is not None]
+    if series and whole and comparison.protocol == "nested":
         ends = np.array([min(s.x[0] for s in series), max(s.x[-1] for s in series)])
-        level = PERCENT * float(np.mean([r.value for r in whole if r.value is not None]))
-        series.append(Series(WHOLE, ends, np.full(2, level)))
+        series.append(Series(WHOLE, ends, np.full(2, PERCENT * float(np.mean(whole)))))
     panel = Panel("", series, "components", "error %, nearest neighbors")
     return Figure(
         STUDY,
@@ -330,7 +342,8 @@ def _curves(evidence: Evidence) -> Figure:
     )
 
 
-def _maps(evidence: Evidence) -> Figure:
+def _maps(comparison: Comparison, store: RecordStore) -> Figure:
+    evidence = Evidence(store, comparison.picture_tasks())
     panels = []
     for method in PICTURES:
         records = evidence.records(method=method, protocol="picture", metric="coordinate")

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from marginfold._version import __version__
 from marginfold.compare.methods import METHODS, Candidates, Size, suitable
+from marginfold.compare.plan import fold_seconds, planned_rows
 from marginfold.data.target import listed
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.estimators.paths import MarginEstimator, fit_members
 from marginfold.linalg.tall import Array
 from marginfold.protocols.embeddings import EmbeddingMethod, measure, measure_nested
 from marginfold.protocols.records import Result
@@ -45,6 +48,9 @@ PROTOCOLS = {
 TRAINED = 2
 """Training rows that two classes need: then both are in the training part of every inner fold."""
 
+RARE, SAMPLE_SEED = 10, 0
+"""Rows that a sample keeps of every class if there are so many, and the seed of its draw."""
+
 DRAWN_ROWS = 1_000
 """Held-out rows in a picture, at most."""
 
@@ -63,6 +69,8 @@ class Comparison:
     n_folds, n_repeats : int
     notes : tuple of str
         What to know of the rows and folds.
+    budget : float or None
+        Seconds that it is planned for; None measures every method on every fold of all rows.
     """
 
     source: Source
@@ -72,6 +80,7 @@ class Comparison:
     n_folds: int
     n_repeats: int
     notes: tuple[str, ...] = ()
+    budget: float | None = None
 
     @classmethod
     def of(
@@ -82,20 +91,46 @@ class Comparison:
         protocol: str = "nested",
         n_folds: int = 5,
         n_repeats: int = 2,
+        budget: float | None = None,
     ) -> Comparison:
-        """Read the table and decide what is run on it."""
+        """Read the table and decide what is run on it, and on how many of its rows."""
         rows = source.read()
+        if budget is not None:
+            size = _size(rows, n_folds)
+            planned, _ = suitable(size, methods)
+            n = len(rows.labels)
+            n_taken = planned_rows(planned, n, size.n_columns, size.n_classes, budget)
+            if n_taken < n:
+                source = replace(source, n_taken=n_taken)
+                rows = source.read()
         usable, notes = _usable_folds(rows.labels, n_folds)
-        train, _ = folds(rows.labels, usable, 0)[0]
-        n_columns = rows.encoded(train, train[:1])[0].shape[1]
-        size = Size(len(train), n_columns, len(np.unique(rows.labels)))
-        names, left_out = suitable(size, methods)
+        names, left_out = suitable(_size(rows, usable), methods)
         if all(METHODS[name].control for name in names):
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
             why = reasons or "only controls were named"
             raise InvalidParameterError(f"No method is left to run ({why}).")
         said = (*rows.columns.notes, *notes)
-        return cls(source, tuple(names), left_out, protocol, usable, n_repeats, said)
+        return cls(source, tuple(names), left_out, protocol, usable, n_repeats, said, budget)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are compared on."""
+        return len(self.source.read().labels)
+
+    @property
+    def n_measurements(self) -> int:
+        """Folds of all repeats."""
+        return self.n_folds * self.n_repeats
+
+    @property
+    def races(self) -> bool:
+        """Whether methods that are behind are not refined; the papers' choice needs all folds."""
+        return self.budget is not None and self.protocol == "nested"
+
+    def fold_seconds(self, method: str) -> float:
+        """Return about how long one fold of a method takes."""
+        size = _size(self.source.read(), self.n_folds)
+        return fold_seconds(method, self.n_rows, size.n_columns, size.n_classes)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -106,29 +141,46 @@ class Comparison:
             "folds": self.n_folds,
             "inner_folds": INNER_FOLDS,
             "heads": list(HEADS),
+            "version": __version__,
         }
 
-    def tasks(self, *, send_rows: bool = False) -> list[Task]:
-        """Return one task for each method, repeat and fold, and one for each picture.
+    def tasks(self) -> list[Task]:
+        """Return all tasks: those of the folds and those of the pictures."""
+        return self.fold_tasks() + self.picture_tasks()
 
-        Tasks read the table from its file; those that are to send the rows take them along, so
-        that machines can do the work which do not see the file.  The records are the same.
-        """
+    def fold_tasks(self) -> list[Task]:
+        """Return one task for each method, repeat and fold."""
         rows, options = self.source.read(), self.options
-        source = self.source.sent() if send_rows else self.source
-        work = partial(evaluate, source=source)
-        tasks = [
+        work = partial(evaluate, source=self.source)
+        return [
             Task(STUDY, rows.name, method, self.protocol, seed, fold, options, work=work)
             for seed in range(self.n_repeats)
             for fold in range(self.n_folds)
             for method in self.methods
         ]
-        picture = partial(draw, source=source)
-        return tasks + [
-            Task(STUDY, rows.name, method, "picture", 0, 0, options, work=picture)
+
+    def picture_tasks(self) -> list[Task]:
+        """Return one task for each method that has a picture."""
+        rows, options = self.source.read(), self.options
+        work = partial(draw, source=self.source)
+        return [
+            Task(STUDY, rows.name, method, "picture", 0, 0, options, work=work)
             for method in self.methods
             if method in PICTURES
         ]
+
+    def sent(self) -> Comparison:
+        """Return the same comparison for machines that do not see the file.
+
+        Its tasks take the rows along instead of reading them; their records are the same.
+        """
+        return replace(self, source=self.source.sent())
+
+
+def _size(rows: LabelledTable, n_folds: int) -> Size:
+    """Return what the methods of a fold are made for."""
+    n_train = len(rows.labels) - len(rows.labels) // n_folds
+    return Size(n_train, rows.n_encoded, len(np.unique(rows.labels)))
 
 
 def _usable_folds(labels: Array, wanted: int) -> tuple[int, list[str]]:
@@ -165,7 +217,7 @@ def _many_classes() -> Iterator[None]:
 
 
 @_many_classes()
-def evaluate(task: Task, *, source: Source | SentTable) -> list[Result]:
+def evaluate(task: Task, *, source: Source) -> list[Result]:
     """Measure a method on one fold."""
     fold, made = _prepared(task, source)
     n_folds = min(INNER_FOLDS, int(np.unique(fold.y, return_counts=True)[1].max()))
@@ -183,7 +235,7 @@ def evaluate(task: Task, *, source: Source | SentTable) -> list[Result]:
     return measure(made, fold, HEADS)
 
 
-def _prepared(task: Task, source: Source | SentTable) -> tuple[Fold, EmbeddingMethod | Candidates]:
+def _prepared(task: Task, source: Source) -> tuple[Fold, EmbeddingMethod | Candidates]:
     rows = source.read()
     if rows.hash != task.options["data"]:
         raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
@@ -199,24 +251,31 @@ def _classified(candidates: Candidates, fold: Fold, n_folds: int | None, seed: i
     """Return the error of the candidate that folds of the training rows prefer, or of all."""
     if n_folds is None:
         return [
-            Result("error", _error(estimator, fold), params)
-            for estimator, params in zip(candidates.estimators, candidates.params, strict=True)
+            Result("error", error, params)
+            for error, params in zip(
+                _errors(candidates.estimators, fold), candidates.params, strict=True
+            )
         ]
     chosen = 0
     if len(candidates.estimators) > 1:
-        inner = fold.inner(n_folds, seed)
-        errors = [np.mean([_error(e, part) for part in inner]) for e in candidates.estimators]
-        chosen = int(np.argmin(errors))
-    error = _error(candidates.estimators[chosen], fold)
+        errors = [_errors(candidates.estimators, part) for part in fold.inner(n_folds, seed)]
+        chosen = int(np.mean(errors, axis=0).argmin())
+    (error,) = _errors([candidates.estimators[chosen]], fold)
     return [Result("error", error, candidates.params[chosen])]
 
 
-def _error(estimator: Any, fold: Fold) -> float:
-    return float(np.mean(clone(estimator).fit(fold.X, fold.y).predict(fold.X_test) != fold.y_test))
+def _errors(estimators: Sequence[Any], fold: Fold) -> list[float]:
+    """Return the error of each; those of one margin problem share its graph and its metric."""
+    fitted = [clone(estimator) for estimator in estimators]
+    if all(isinstance(estimator, MarginEstimator) for estimator in fitted):
+        fit_members(fitted, fold.X, fold.y, None)
+    else:
+        fitted = [estimator.fit(fold.X, fold.y) for estimator in fitted]
+    return [float(np.mean(one.predict(fold.X_test) != fold.y_test)) for one in fitted]
 
 
 @_many_classes()
-def draw(task: Task, *, source: Source | SentTable) -> list[Result]:
+def draw(task: Task, *, source: Source) -> list[Result]:
     """Return two coordinates of held-out rows."""
     fold, made = _prepared(task, source)
     if isinstance(made, Candidates):
@@ -232,7 +291,18 @@ def draw(task: Task, *, source: Source | SentTable) -> list[Result]:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the table comes from, the user's or a bundled set: another process can read it too."""
+    """Where the table comes from, the user's or a bundled set: another process can read it too.
+
+    Attributes
+    ----------
+    path, target : str
+    drop, categorical : tuple of str
+    drop_missing, bundled : bool
+    n_taken : int or None
+        Rows of the sample that is compared on; None takes all.
+    rows : LabelledTable or None
+        The table itself, where no file is to be read.
+    """
 
     path: str
     target: str
@@ -240,36 +310,38 @@ class Source:
     categorical: tuple[str, ...] = ()
     drop_missing: bool = False
     bundled: bool = False
+    n_taken: int | None = None
+    rows: LabelledTable | None = field(default=None, compare=False, repr=False)
 
     def read(self) -> LabelledTable:
-        """Read, check and split the table into features and labels."""
+        """Read, check and split the table into features and labels; take a sample if asked for."""
+        if self.rows is not None:
+            return self.rows
         return _read(self, _state(Path(self.path)))
 
-    def sent(self) -> SentTable:
-        """Return the table itself, for machines that do not see the file."""
-        return SentTable(self.path, self.read())
-
-
-@dataclass(frozen=True, eq=False)
-class SentTable:
-    """A table that is sent with the work, once for all tasks."""
-
-    path: str
-    rows: LabelledTable
-
-    def read(self) -> LabelledTable:
-        """Return the rows as they were read where the comparison was begun."""
-        return self.rows
+    def sent(self) -> Source:
+        """Return the same with the rows in it, for machines that do not see the file."""
+        return replace(self, rows=self.read())
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """A table that was read: features with their kinds, labels, and a hash of both."""
+    """A table that was read: features with their kinds, labels, and a hash of both.
+
+    ``n_read`` is the number of rows in the file, of which these may be a sample.
+    """
 
     name: str
     frame: pd.DataFrame
     labels: Array
     columns: Columns
+    n_read: int
+
+    @cached_property
+    def n_encoded(self) -> int:
+        """Columns of numbers that the methods are given."""
+        every = np.arange(len(self.labels))
+        return self.encoded(every, every[:1])[0].shape[1]
 
     @cached_property
     def hash(self) -> str:
@@ -306,4 +378,31 @@ def _read(source: Source, state: tuple[Any, ...]) -> LabelledTable:
     )
     columns = inspect_columns(features, categorical=source.categorical)
     arranged = arrange(features, columns.numbers, columns.levels)
-    return LabelledTable(Path(source.path).name, arranged, labels, columns)
+    n = len(labels)
+    if source.n_taken is not None:
+        taken = sample_rows(labels, source.n_taken)
+        arranged, labels = arranged.iloc[taken], labels[taken]
+    return LabelledTable(Path(source.path).name, arranged, labels, columns, n)
+
+
+def sample_rows(labels: Array, n_rows: int) -> Array:
+    """Return the numbers of rows drawn in the proportions of the classes, in their order.
+
+    The same labels give the same rows.  Of a rare class `RARE` rows are kept, or all it has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.compare.runs import sample_rows
+    >>> labels = np.repeat(["a", "b", "c"], [900, 95, 5])
+    >>> np.unique(labels[sample_rows(labels, 100)], return_counts=True)[1].tolist()
+    [90, 10, 5]
+    """
+    codes = np.unique(labels, return_inverse=True)[1]
+    counts = np.bincount(codes)
+    wanted = np.maximum(np.round(counts * n_rows / len(labels)).astype(int), RARE)
+    rng = np.random.default_rng(SAMPLE_SEED)
+    parts = [
+        rng.permutation(np.flatnonzero(codes == code))[:count] for code, count in enumerate(wanted)
+    ]
+    return np.sort(np.concatenate(parts))

@@ -16,20 +16,11 @@ from typing import Any
 from marginfold.errors import InvalidParameterError
 from marginfold.validation.parameters import shown
 
-CATALOGUE = "catalogue.toml"
-"""The file beside this module that holds the catalogue."""
-
 DATA_HOME = "MARGINFOLD_DATA"
 """Environment variable with the folder of data sets that are not in the package."""
 
 BUNDLED = "bundled"
 """A data set that comes with the package."""
-
-IN_DATA_HOME = "in data_home"
-"""A data set whose file is in the user's folder; it is verified when it is loaded."""
-
-NOT_FOUND = "missing"
-"""A data set that is in neither."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +40,7 @@ class Entry:
     file : str
         Name of its file.
     sha256 : str
-        Hash of the values in the pinned order of rows (see `marginfold.data.verification`).
+        Hash of the values in the pinned order of rows (see `marginfold.data.loading`).
     order : str
         Which order of rows is pinned.
     license, citation, source : str
@@ -98,7 +89,7 @@ def catalogue() -> Mapping[str, Entry]:
     >>> heart.rows, heart.columns, dict(heart.class_counts)
     (270, 13, {'1': 150, '2': 120})
     """
-    text = files("marginfold.data").joinpath(CATALOGUE).read_text(encoding="utf-8")
+    text = files("marginfold.data").joinpath("catalogue.toml").read_text(encoding="utf-8")
     entries = [_entry(table) for table in tomllib.loads(text)["dataset"]]
     return MappingProxyType({entry.name: entry for entry in entries})
 
@@ -146,7 +137,7 @@ def status(name: str, data_home: str | os.PathLike[str] | None = None) -> str:
     entry = lookup(name)
     if entry.where == BUNDLED:
         return BUNDLED
-    return IN_DATA_HOME if found_file(entry, folder(data_home)) else NOT_FOUND
+    return "in data_home" if found_file(entry, folder(data_home)) else "missing"
 
 
 def summary(data_home: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:

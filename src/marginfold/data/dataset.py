@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginfold.errors import InvalidParameterError
 from marginfold.runtime.extras import require
-from marginfold.validation.parameters import Constraint, Count, Number, shown
+from marginfold.validation.parameters import Count, Number, check_arguments
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LICENSE = "none needed: generated"
-"""Terms of a data set that a formula makes."""
 
 SINE_WIDTH = 3.0
 """Half the width of the noisy sine: one period, drawn three times as wide as it is high."""
@@ -96,7 +92,11 @@ def cross_planes(n_samples: int = 200, *, noise: float = 0.05, random_state: int
     >>> cross_planes(100, noise=0.02)
     Dataset(100 x 2, 2 classes)
     """
-    _check_arguments(n_samples, noise, random_state, least=2)
+    check_arguments(
+        n_samples=(n_samples, Count(2)),
+        noise=(noise, Number(0)),
+        random_state=(random_state, Count(0)),
+    )
     rng = np.random.default_rng(random_state)
     y = np.repeat([0, 1], [n_samples - n_samples // 2, n_samples // 2])
     t = rng.uniform(-1, 1, n_samples)
@@ -131,7 +131,11 @@ def noisy_sine(n_samples: int = 120, *, noise: float = 0.12, random_state: int =
     >>> sine.X[:, 0], sine.y
     (array([-3. , -1.5,  0. ,  1.5,  3. ]), array([-1. , -0.5,  0. ,  0.5,  1. ]))
     """
-    _check_arguments(n_samples, noise, random_state, least=1)
+    check_arguments(
+        n_samples=(n_samples, Count(1)),
+        noise=(noise, Number(0)),
+        random_state=(random_state, Count(0)),
+    )
     rng = np.random.default_rng(random_state)
     t = np.linspace(-1, 1, n_samples)
     X = np.column_stack([SINE_WIDTH * t, np.sin(np.pi * t)])
@@ -145,15 +149,5 @@ _SINE = "Rows along one period of a sine; y is the position along it."
 def _generated(
     X: NDArray[Any], y: NDArray[Any], target_names: tuple[str, ...], description: str
 ) -> Dataset:
-    return Dataset(X, y, ("x1", "x2"), target_names, description, "generated", LICENSE)
-
-
-def _check_arguments(n_samples: int, noise: float, random_state: int, *, least: int) -> None:
-    constraints: dict[str, tuple[Any, Constraint]] = {
-        "n_samples": (n_samples, Count(least)),
-        "noise": (noise, Number(0)),
-        "random_state": (random_state, Count(0)),
-    }
-    for name, (value, constraint) in constraints.items():
-        if not constraint.allows(value):
-            raise InvalidParameterError(f"{name} must be {constraint}; got {shown(value)}.")
+    terms = "none needed: generated"
+    return Dataset(X, y, ("x1", "x2"), target_names, description, "generated", terms)

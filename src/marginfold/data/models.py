@@ -27,21 +27,11 @@ from marginfold.estimators.projection import AffineSubspace, FixedPoint, Learned
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
-from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel
-from marginfold.feature_maps.transformed import Transformed
-from marginfold.graphs import (
-    AnchorGraph,
-    BetweenClassGraph,
-    NeighborGraph,
-    PermutedGraph,
-    PrecomputedGraph,
-    ReconstructionGraph,
-    TotalGraph,
-    WithinClassGraph,
-)
+from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel, Transformed
+from marginfold.feature_maps.kernel_expansion import KernelExpansion
+from marginfold.graphs import SHORTHANDS, PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph
 from marginfold.graphs.neighbors import HeatLink
 from marginfold.graphs.reconstruction import BarycentricLink
-from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable, write_file
 from marginfold.svm import Automatic, InteriorPoint, LibSVM
@@ -64,9 +54,9 @@ LOSSY_KEYS = frozenset({"bool", "bool_"})
 TYPES = (
     *(GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding),
     *(LapSVC, LaplacianEigenmaps, LocallyLinearEmbedding, MarginMap, TwinSVC),
-    *(ExactKernel, Linear, LowRankKernel, Transformed, Automatic, InteriorPoint, LibSVM),
-    *(AnchorGraph, BetweenClassGraph, NeighborGraph, PermutedGraph, PrecomputedGraph),
-    *(ReconstructionGraph, TotalGraph, WithinClassGraph, ScaledGraph, SumGraph),
+    *(ExactKernel, KernelExpansion, Linear, LowRankKernel, Transformed),
+    *(Automatic, InteriorPoint, LibSVM),
+    *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
     *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
 )
 """The public estimators, and what a fitted one may be made of."""

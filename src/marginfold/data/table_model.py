@@ -61,23 +61,10 @@ class TableModel:
         *,
         scale: str = "standard",
     ) -> TableModel:
-        """Fit a clone of a method to a table.
+        """Fit a clone of a method to the features of a table.
 
-        Parameters
-        ----------
-        method : transformer or classifier
-        frame : pandas.DataFrame
-            The features.
-        labels : array
-        target : str
-            Name of the column that the labels come from.
-        columns : Columns
-            What `inspect_columns` found.
-        scale : {"standard", "range", "none"}, default="standard"
-
-        Returns
-        -------
-        TableModel
+        ``target`` is the name of the column that the labels come from, ``columns`` what
+        `inspect_columns` found, and ``scale`` one of `marginfold.data.columns.SCALES`.
         """
         from sklearn.base import clone
         from sklearn.pipeline import Pipeline

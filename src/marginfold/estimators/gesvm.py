@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 
-from marginfold.errors import ExhaustedWarning, UncertifiedWarning
-from marginfold.estimators.inputs import Prepared, uncertified_note
-from marginfold.estimators.multiclass import OneVsRestClassifier
+from marginfold.errors import ExhaustedWarning, MarginfoldWarning, UncertifiedWarning
+from marginfold.estimators.inputs import (
+    Prepared,
+    RemoteRows,
+    prepare_rows,
+    read_classes,
+    uncertified_note,
+)
+from marginfold.estimators.kernel_machines import (
+    KernelPrepared,
+    prepare_kernel,
+    solve_kernel_machines,
+)
+from marginfold.estimators.machines import Machines, solve_machines
+from marginfold.estimators.multiclass import (
+    OneVsRestClassifier,
+    class_pairs,
+    one_vs_one_values,
+)
 from marginfold.estimators.paths import MarginEstimator, Note
-from marginfold.feature_maps import KernelLike, is_linear
-from marginfold.geometry.directions import batch_of, gain_of
+from marginfold.feature_maps import ExactKernel, KernelLike, is_linear
+from marginfold.feature_maps.affordable import affordable_kernel
 from marginfold.geometry.metric import Penalty
-from marginfold.geometry.one_vs_rest import Task, one_vs_rest_tasks, task_name
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg.tall import Array
-from marginfold.runtime.progress import report
-from marginfold.svm import SVMBatch, SVMSolution, SVMSolver
-from marginfold.validation.parameters import Constraint, Flag, Number
+from marginfold.svm import SVMSolver
+from marginfold.validation.parameters import Choice, Constraint, Flag, Number
+
+DECISION_BYTES = 64 << 20
+"""Margins of pairs that are computed at a time."""
+
+NAMED = 3
+"""Classes or pairs without a gain that a warning names."""
 
 
-@dataclass(frozen=True)
-class ClassMachine:
-    """The support vector machine of one task: its weights in the coordinates of the metric.
-
-    Attributes
-    ----------
-    w : array of shape (r,)
-    gain : float
-        Relative gain over a constant.
-    separates : bool
-        Whether the gain is more than nothing.
-    """
-
-    task: Task
-    w: Array
-    gain: float
-    separates: bool
-    solution: SVMSolution
-
-
-class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
+class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
     """Graph embedded support vector classifier.
 
     Solves (002 eqs. (13) and (21), in coordinates Z of the rows)
@@ -62,18 +62,22 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  With a graph on more than 5000 rows, "rbf", "poly", "cosine" and "laplacian"
+        stand for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     graph : str or graph rule, default="knn"
         "knn", "within", "between", "total", "lle", "anchors" (for very many rows), a rule such as
         ``NeighborGraph(5)`` or a sum like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The
         graph is built on the input rows (on the kernel's coordinates if it is precomputed).
-    graph_weight : float, default=1.0
+    graph_weight : float, default=0.1
         Weight lam of the graph; 0 is the plain support vector machine.
     normalize_graph : bool, default=True
         Whether lam is in units of the data: 1 then gives the graph and ``|w|^2`` the same mean
         weight, ``lam = graph_weight tr(ZZ') / tr(Z (Z'LZ) Z')``.  False is the paper's raw lam.
     class_weight : None, "balanced" or dict, default=None
-        Cost factors; "balanced" gives both sides of each one-vs-rest task the same total cost.
+        Cost factors; "balanced" gives both sides of each problem the same total cost.
+    multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
+        How more than two classes are separated: a machine for each pair of classes, which vote,
+        or one for each class against all others.
     unlabeled : object, default=None
         Rows whose label equals this have none and act through the graph only.
     solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
@@ -83,29 +87,44 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
 
     Attributes
     ----------
-    coef_ : array of shape (n_classes or 1, n_features)
-        Weights in input units (linear kernel only).
-    intercept_ : array of shape (n_classes or 1,)
+    coef_ : array of shape (n_machines, n_features)
+        Weights in input units (linear kernel only).  There is one machine for two classes; for
+        more, one for each pair of them or, one against the rest, for each class.
+    intercept_ : array of shape (n_machines,)
         Intercepts in input units (linear kernel only).
-    intercepts_ : array of shape (n_classes or 1,)
+    intercepts_ : array of shape (n_machines,)
         Intercepts in the coordinates of the feature map.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
-    gap_ : array of shape (n_classes or 1,)
-        Certified relative duality gap of each one-vs-rest problem.
-    gain_ : array of shape (n_classes or 1,)
-        Relative gain of each problem over a constant, between 0 and 1.
+    pairs_ : array of shape (n_machines, 2) or None
+        The two classes of each machine; it is positive for the second one.  None for machines
+        against the rest.
+    gap_ : array of shape (n_machines,)
+        Certified relative duality gap of each problem.
+    gain_ : array of shape (n_machines,)
+        Relative gain of each problem over a constant, between 0 and 1.  A pair without any has
+        weights and intercept 0: its classes have half a vote each, unless the costs of one are
+        more than 19 times those of the other.
     n_iter_ : int
         Iterations of the solver for the slowest of the problems.
     feature_map_ : object
         The fitted feature map of the kernel.
-    directions_ : array of shape (n_coordinates, n_classes or 1)
-        Weights in the coordinates of the feature map.
+    directions_ : array of shape (n_coordinates, n_machines)
+        Weights in the coordinates of the feature map; for an exact kernel these are kernel values
+        with the training rows (`KernelExpansion`).
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` gives up; 0 for all other kernels.
 
     Notes
     -----
-    Several classes are separated one against the rest (SVC: one against one).  For probabilities
-    use ``CalibratedClassifierCV``.
+    ``decision_function`` has one column per class: the votes of the pairs, ties broken by their
+    margins as in ``SVC(decision_function_shape="ovr")``, or the values of the machines against the
+    rest.  For probabilities use ``CalibratedClassifierCV``.
+
+    All machines share one graph, one feature map and one factorisation; each is solved in the span
+    of its own rows.  An exact kernel K is not decomposed: with a Cholesky factor ``Z Z' = K`` (to
+    1e-10 of its mean diagonal) the machines have the kernel ``Z (I + lam Z'LZ)^-1 Z'``, and
+    without a graph K itself.
 
     The printed (21) has a factor 2 that makes its lam = 0 a support vector machine with half the
     cost, and the printed LLE graph can be indefinite; both are corrected here.
@@ -132,9 +151,10 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         C: float = 1.0,
         kernel: KernelLike = "linear",
         graph: str | GraphRule = "knn",
-        graph_weight: float = 1.0,
+        graph_weight: float = 0.1,
         normalize_graph: bool = True,
         class_weight: Any = None,
+        multiclass: str = "one_vs_one",
         unlabeled: Any = None,
         solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
@@ -145,6 +165,7 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
         self.graph_weight = graph_weight
         self.normalize_graph = normalize_graph
         self.class_weight = class_weight
+        self.multiclass = multiclass
         self.unlabeled = unlabeled
         self.solver = solver
         self.tol = tol
@@ -158,67 +179,98 @@ class GESVC(MarginEstimator[Sequence[ClassMachine]], OneVsRestClassifier):
             "C": Number(0.0, inclusive=False),
             "graph_weight": Number(0.0),
             "normalize_graph": Flag(),
+            "multiclass": Choice("one_vs_one", "one_vs_rest"),
             "tol": Number(0.0, inclusive=False),
         }
 
-    def _solve(
-        self, prepared: Prepared, scales: Sequence[Array], costs: Sequence[float], solver: SVMSolver
-    ) -> list[list[ClassMachine]]:
-        """Solve the tasks of all classes, for every metric and cost, in one batch."""
-        tasks = one_vs_rest_tasks(len(prepared.classes))
-        batch = _batch(prepared, tasks, scales, costs)
-        report("classes", 0, len(batch.signs))
-        solutions = solver.solve_batch(batch)
-        report("classes", len(batch.signs), len(batch.signs))
-        machines = [
-            ClassMachine(
-                tasks[b % len(tasks)],
-                batch.scale[b] * solution.coef,
-                *gain_of(batch, b, solution),
-                solution,
-            )
-            for b, solution in enumerate(solutions)
-        ]
-        return [machines[m : m + len(tasks)] for m in range(0, len(machines), len(tasks))]
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, penalties: Sequence[Penalty]
+    ) -> Prepared | KernelPrepared:
+        """Read the rows; exact kernels are prepared as Gram matrices, others as coordinates."""
+        penalty = penalties[0]
+        read = read_classes(self, X, y, sample_weight, penalty)
+        graph = any(own.weight > 0 for own in penalties)
+        kernel = affordable_kernel(self.kernel, read.X.shape[0], graph=graph)
+        if isinstance(kernel, ExactKernel) and not isinstance(read.X, RemoteRows):
+            prepared = prepare_kernel(self, read, penalty, kernel, graph=graph)
+            if prepared is not None:
+                return prepared
+        with catch_warnings():
+            if kernel is not self.kernel:  # the rank is ours: kernel_error_ says what it costs
+                filterwarnings("ignore", "LowRankKernel reached", MarginfoldWarning)
+            return prepare_rows(self, read, penalty if graph else Penalty(None), kernel)
 
-    def _store(self, prepared: Prepared, machines: Sequence[ClassMachine]) -> list[Note]:
-        solutions = [machine.solution for machine in machines]
+    def _solve(
+        self,
+        prepared: Prepared | KernelPrepared,
+        scales: Sequence[Any],
+        costs: Sequence[float],
+        solver: SVMSolver,
+    ) -> list[Machines]:
+        one_vs_one = self.multiclass == "one_vs_one"
+        if isinstance(prepared, KernelPrepared):
+            return solve_kernel_machines(prepared, scales, costs, solver, one_vs_one=one_vs_one)
+        return solve_machines(prepared, scales, costs, solver, one_vs_one=one_vs_one)
+
+    def _store(self, prepared: Prepared | KernelPrepared, found: Machines) -> list[Note]:
         self.classes_ = prepared.classes
         self.feature_map_ = prepared.feature_map
-        self.directions_ = prepared.metric.rotate_back(
-            np.column_stack([machine.w for machine in machines])
-        )
-        self.intercepts_ = np.array([solution.intercept for solution in solutions])
-        self.gap_ = np.array([solution.gap for solution in solutions])
-        self.gain_ = np.array([machine.gain for machine in machines])
-        self.n_iter_ = max(solution.n_iter for solution in solutions)
+        self.kernel_error_ = float(getattr(self.feature_map_, "relative_error_", 0.0))
+        self.directions_ = found.directions
+        self.intercepts_ = found.intercepts
+        self.gap_, self.gain_ = found.gaps, found.gains
+        self.n_iter_ = found.n_iter
+        self.pairs_ = None
+        if self.multiclass == "one_vs_one":
+            self.pairs_ = self.classes_[np.array(class_pairs(len(self.classes_)))]
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
-        notes = self._degenerate(
-            [machine.task for machine in machines if not machine.separates], len(machines)
-        )
-        if not all(solution.converged for solution in solutions):
+        notes = self._degenerate(np.flatnonzero(~found.separates), len(found.separates))
+        if not found.converged:
             notes.append((uncertified_note(self, self.gap_.max()), UncertifiedWarning))
         return notes
 
-    def _degenerate(self, tasks: list[Task], n_tasks: int) -> list[Note]:
+    def _degenerate(self, columns: Array, n_machines: int) -> list[Note]:
         """Say which classes are separated no better than by a constant."""
-        if not tasks:
+        if not len(columns):
             return []
         advice = "a kernel" if self.class_weight else "class_weight='balanced' or a kernel"
-        if len(tasks) == n_tasks:
+        shown = [self._name(column) for column in columns[:NAMED].tolist()]
+        more = f" and {len(columns) - NAMED} more" if len(columns) > NAMED else ""
+        names = ", ".join(shown) + more
+        if len(columns) == n_machines:
             what = "no class is separated better than by a constant; the prediction is the same "
             what += "for every row"
-        else:
-            names = ", ".join(repr(task_name(task, self.classes_)) for task in tasks)
+        elif self.pairs_ is None:
             what = f"not separated from the rest better than by a constant: {names}. Such a class "
             what += "is hardly ever predicted"
+        else:
+            what = f"pairs of classes not separated better than by a constant: {names}. Both "
+            what += "classes have half a vote"
         return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
+    def _name(self, column: int) -> str:
+        """Return the class, or the pair of classes, of a machine."""
+        if self.pairs_ is None:
+            return repr(self.classes_.tolist()[column])
+        first, second = self.pairs_[column].tolist()
+        return f"{first!r} and {second!r}"
+
     def _decision_values(self, X: Any) -> Array:
-        values = np.asarray(self.feature_map_.images(X, self.directions_) + self.intercepts_)
-        return values[:, 0] if values.shape[1] == 1 else values
+        n_machines = len(self.intercepts_)
+        if self.pairs_ is None or n_machines == 1:
+            values = self._margins(X)
+            return values[:, 0] if n_machines == 1 else values
+        size = max(1, DECISION_BYTES // (8 * n_machines))
+        blocks = (slice(start, start + size) for start in range(0, X.shape[0], size))
+        n_classes = len(self.classes_)
+        parts = [one_vs_one_values(self._margins(X[block]), n_classes) for block in blocks]
+        return np.concatenate(parts)
+
+    def _margins(self, X: Any) -> Array:
+        """Return the values of all machines."""
+        return np.asarray(self.feature_map_.images(X, self.directions_) + self.intercepts_)
 
 
 class LapSVC(GESVC):
@@ -237,7 +289,8 @@ class LapSVC(GESVC):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  With a graph on more than 5000 rows, "rbf", "poly", "cosine" and "laplacian"
+        stand for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     graph : str or graph rule, default="knn"
         "knn", "within", "between", "total", "lle", "anchors" (for very many rows), a rule such as
         ``NeighborGraph(5)`` or a sum like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The
@@ -248,7 +301,10 @@ class LapSVC(GESVC):
         Whether lam is in units of the data: 1 then gives the graph and ``|w|^2`` the same mean
         weight, ``lam = graph_weight tr(ZZ') / tr(Z (Z'LZ) Z')``.  False is the paper's raw lam.
     class_weight : None, "balanced" or dict, default=None
-        Cost factors; "balanced" gives both sides of each one-vs-rest task the same total cost.
+        Cost factors; "balanced" gives both sides of each problem the same total cost.
+    multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
+        How more than two classes are separated: a machine for each pair of classes, which vote,
+        or one for each class against all others.
     unlabeled : object, default=-1
         The label of rows without one.  It is found among text labels too, as "-1".  Leave such
         rows out when you score predictions: the marker is not a class.
@@ -259,24 +315,33 @@ class LapSVC(GESVC):
 
     Attributes
     ----------
-    coef_ : array of shape (n_classes or 1, n_features)
-        Weights in input units (linear kernel only).
-    intercept_ : array of shape (n_classes or 1,)
+    coef_ : array of shape (n_machines, n_features)
+        Weights in input units (linear kernel only).  There is one machine for two classes; for
+        more, one for each pair of them or, one against the rest, for each class.
+    intercept_ : array of shape (n_machines,)
         Intercepts in input units (linear kernel only).
-    intercepts_ : array of shape (n_classes or 1,)
+    intercepts_ : array of shape (n_machines,)
         Intercepts in the coordinates of the feature map.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
-    gap_ : array of shape (n_classes or 1,)
-        Certified relative duality gap of each one-vs-rest problem.
-    gain_ : array of shape (n_classes or 1,)
-        Relative gain of each problem over a constant, between 0 and 1.
+    pairs_ : array of shape (n_machines, 2) or None
+        The two classes of each machine; it is positive for the second one.  None for machines
+        against the rest.
+    gap_ : array of shape (n_machines,)
+        Certified relative duality gap of each problem.
+    gain_ : array of shape (n_machines,)
+        Relative gain of each problem over a constant, between 0 and 1.  A pair without any has
+        weights and intercept 0: its classes have half a vote each, unless the costs of one are
+        more than 19 times those of the other.
     n_iter_ : int
         Iterations of the solver for the slowest of the problems.
     feature_map_ : object
         The fitted feature map of the kernel.
-    directions_ : array of shape (n_coordinates, n_classes or 1)
-        Weights in the coordinates of the feature map.
+    directions_ : array of shape (n_coordinates, n_machines)
+        Weights in the coordinates of the feature map; for an exact kernel these are kernel values
+        with the training rows (`KernelExpansion`).
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` gives up; 0 for all other kernels.
 
     References
     ----------
@@ -304,6 +369,7 @@ class LapSVC(GESVC):
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
         class_weight: Any = None,
+        multiclass: str = "one_vs_one",
         unlabeled: Any = -1,
         solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
@@ -315,21 +381,8 @@ class LapSVC(GESVC):
             graph_weight=graph_weight,
             normalize_graph=normalize_graph,
             class_weight=class_weight,
+            multiclass=multiclass,
             unlabeled=unlabeled,
             solver=solver,
             tol=tol,
         )
-
-
-def _batch(
-    prepared: Prepared, tasks: Sequence[Task], scales: Sequence[Array], costs: Sequence[float]
-) -> SVMBatch:
-    """Stack the tasks of every metric and cost; the tasks of one follow each other."""
-    return batch_of(
-        prepared.rows,
-        prepared.labelled,
-        [task for _ in costs for task in tasks],
-        [C for C in costs for _ in tasks],
-        np.repeat(np.stack(scales), len(tasks), axis=0),
-        np.zeros((len(costs) * len(tasks), len(scales[0]), 0)),
-    )

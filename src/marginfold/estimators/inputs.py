@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, cast, runtime_checkable
@@ -21,7 +22,7 @@ from marginfold.feature_maps import (
 from marginfold.geometry.metric import Metric, Penalty, rank_of
 from marginfold.geometry.moments import spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
-from marginfold.graphs import GraphLike, GraphRows, laplacian_of
+from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
 from marginfold.linalg.tall import Array, SharedRows, dense, gram, is_constant, rotated
 from marginfold.planner.check import check_memory
@@ -185,10 +186,14 @@ class LocalCoordinates:
     def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
         """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
         members = np.flatnonzero((self.codes == code) & (self.weights > 0))
+        return np.asarray(self.class_laplacian(rule, code, factor).scatter(self.Z[members]))
+
+    def class_laplacian(self, rule: GraphLike, code: int, factor: float) -> Laplacian:
+        """Return the Laplacian of a graph on the rows of one class, their weights multiplied."""
+        members = np.flatnonzero((self.codes == code) & (self.weights > 0))
         one_class = np.zeros(len(members), dtype=np.intp)
         weights = factor * self.weights[members]
-        laplacian = laplacian_of(rule, GraphRows.of(self.points[members], weights, one_class))
-        return np.asarray(laplacian.scatter(self.Z[members]))
+        return laplacian_of(rule, GraphRows.of(self.points[members], weights, one_class))
 
     def solver_rows(self, metric: Metric) -> SharedRows:
         """Return the labelled rows in the eigenvectors of the metric."""
@@ -229,29 +234,53 @@ class Prepared:
     rows: SharedRows | BlockRows
     labelled: LabelledRows
 
+    @property
+    def n_columns(self) -> int:
+        """Number of coordinates."""
+        return self.rows.n_columns
+
+    def scales(self, penalties: Sequence[Penalty]) -> list[Array]:
+        """Return what each penalty makes of the metric: a factor of each coordinate."""
+        return [penalty.scale(self.metric) for penalty in penalties]
+
 
 def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty) -> Prepared:
     """Validate once, then compute coordinates Z, the metric and the rows of the solver.
 
     Rows without a label act through the feature map and the graph only.
     """
+    read = read_classes(estimator, X, y, sample_weight, penalty)
+    return prepare_rows(estimator, read, penalty, estimator.kernel)
+
+
+def read_classes(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty
+) -> LabelledInput:
+    """Refuse what does not fit into memory, then validate rows, labels and weights."""
     check_memory(estimator, X)
     parts = (penalty.graph, resolve_solver(estimator.solver, estimator.tol))
-    read = read_labelled(estimator, X, y, sample_weight, estimator.unlabeled, parts)
-    balanced, factors = class_factors(estimator.class_weight, read.classes)
-    c = coordinates(estimator.kernel, read.X, read.weights, read.codes)
+    return read_labelled(estimator, X, y, sample_weight, estimator.unlabeled, parts)
+
+
+def prepare_rows(
+    estimator: Any, read: LabelledInput, penalty: Penalty, kernel: KernelLike
+) -> Prepared:
+    """Return coordinates for a kernel, the metric and the rows of the solver."""
+    labelled = labelled_rows(estimator, read)
+    c = coordinates(kernel, read.X, read.weights, read.codes)
     scatter = None if penalty.graph is None else c.form(penalty.graph).scatter
     wants_total = scatter is not None or getattr(estimator, "on_exhausted", None) == "pca"
     total = c.total if wants_total else None
     metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(scatter, total)
-    labelled = _labelled(read, balanced, factors)
     rows = c.solver_rows(metric)
     return Prepared(
         read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled
     )
 
 
-def _labelled(read: LabelledInput, balanced: bool, factors: Array) -> LabelledRows:
+def labelled_rows(estimator: Any, read: LabelledInput) -> LabelledRows:
+    """Return the rows with a label, and what errors on them cost."""
+    balanced, factors = class_factors(estimator.class_weight, read.classes)
     codes, weights = read.codes, read.weights
     if codes.min() == UNLABELLED:
         known = codes != UNLABELLED
@@ -267,7 +296,7 @@ def coordinates(
     if isinstance(X, RemoteRows):
         return X.coordinates(feature_map, weights, codes)
     found = _local_coordinates(feature_map, X, weights, codes)
-    return replace(found, points=_kernel_points(X, found.Z)) if is_pairwise(kernel) else found
+    return replace(found, points=kernel_points(X, found.Z)) if is_pairwise(kernel) else found
 
 
 def _local_coordinates(
@@ -288,7 +317,7 @@ def _local_coordinates(
     return LocalCoordinates(feature_map, rows, None, None, X, codes, weights)
 
 
-def _kernel_points(K: Any, Z: Array) -> Array:
+def kernel_points(K: Any, Z: Array) -> Array:
     """Return points whose distances are those of a precomputed kernel; copies are equal."""
     if not Z.shape[1]:
         return np.zeros((len(Z), 1))

@@ -48,10 +48,13 @@ class LSVA(MarginSubspace):
     class_weight : "balanced", dict or None, default="balanced"
         "balanced" gives both sides of each task the same total cost; then a task is exhausted only
         when the means of its sides coincide.
-    tasks : {"one_vs_rest", "greedy", "splits"}, default="one_vs_rest"
-        How classes become two-sided tasks: the papers' round robin over the classes; the class
-        with the largest gain next; or balanced bipartitions of the classes that part the pairs not
-        yet parted (for few components and many classes).
+    tasks : {"auto", "one_vs_rest", "greedy", "splits"}, default="auto"
+        How classes become two-sided tasks: "one_vs_rest" is the papers' round robin over the
+        classes, "greedy" takes the class with the largest gain next, and "splits" are bipartitions
+        of the classes that part the pairs which the components so far confuse.  "auto" is "splits"
+        if there are more than two classes and ``n_components`` is smaller than their number, else
+        "one_vs_rest".  The first k of m components are those of a fit with ``n_components=k`` if
+        both numbers mean the same tasks.
     scaling : {"unit", "margin"}, default="unit"
         "unit" is an orthogonal projection; "margin" multiplies each component by the norm of its
         weight vector, so that weak components shrink.
@@ -134,7 +137,7 @@ class LSVA(MarginSubspace):
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
         class_weight: Any = "balanced",
-        tasks: str = "one_vs_rest",
+        tasks: str = "auto",
         scaling: str = "unit",
         on_exhausted: str = "stop",
         reconstruct: Any = None,

@@ -22,7 +22,7 @@ from marginfold.geometry.directions import (
     leading_directions,
     successive_directions,
 )
-from marginfold.geometry.one_vs_rest import SCHEDULES, task_name
+from marginfold.geometry.one_vs_rest import AUTO, SCHEDULES, task_name
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import Choice, Constraint, Count, Number
@@ -43,7 +43,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         return {
             "n_components": Count(1),
             "C": Number(0.0, inclusive=False),
-            "tasks": Choice(*SCHEDULES),
+            "tasks": Choice(AUTO, *SCHEDULES),
             "scaling": Choice("unit", "margin"),
             "on_exhausted": Choice("stop", "pca"),
             "tol": Number(0.0, inclusive=False),

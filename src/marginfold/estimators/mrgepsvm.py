@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
-from marginfold.errors import MarginfoldWarning, warn
 from marginfold.estimators.nearest_plane import NearestPlane
-from marginfold.estimators.plane_problems import PlaneRows
+from marginfold.estimators.plane_rows import PlaneProblem, PlaneRows
 from marginfold.feature_maps import KernelLike
-from marginfold.geometry.metric import has_no_scatter
 from marginfold.graphs import NeighborGraph, resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg import pencil_pairs
@@ -22,16 +17,17 @@ from marginfold.validation.parameters import Choice, Constraint, Number
 class MRGEPSVC(NearestPlane):
     """Manifold regularised proximal support vector classifier by generalised eigenvalues.
 
-    The plane ``w'z + b = 0`` of a class is close to its rows and far from all others.  With
-    ``h = (z, 1)``, ``P`` the moments ``h h'`` summed over the rows of the class, ``Q`` over the
-    rest, and ``M`` the scatter ``Z'LZ`` of a graph on the rows of the class (003 eqs. (4) and
-    (24)), it maximises over ``v = (w, b)`` (eq. (25))
+    The plane ``w'z + b = 0`` of a class is close to its rows and far from those of another class
+    (or of all others).  With ``h = (z, 1)``, ``P`` the moments ``h h'`` summed over the rows of the
+    class, ``Q`` over the rest, and ``M`` the scatter ``Z'LZ`` of a graph on the rows of the class
+    (003 eqs. (4) and (24)), it maximises over ``v = (w, b)`` (eq. (25))
 
     ``v'(Q + dM M)v / v'(P + dT T)v``              (manifold="denominator", as printed)
 
     ``v'Qv / v'(P + dM M + dT T)v``                (manifold="numerator")
 
-    and a row belongs to the class of the nearest plane.
+    and a row belongs to the class of the nearest plane, of several classes to the one that wins
+    most pairs.
 
     Parameters
     ----------
@@ -60,21 +56,27 @@ class MRGEPSVC(NearestPlane):
         ``Nystroem``.
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
+    multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
+        Three and more classes: two planes for each pair of classes and the votes of all pairs, or
+        one plane for each class against all others (the papers' reading).
 
     Attributes
     ----------
     planes_ : list of Plane
-        The planes with ``label``, ``normal`` and ``offset``; ``str(plane)`` is the equation.
-    normals_ : array of shape (n_classes, n_coordinates)
-        Unit normals in the coordinates of the feature map; the rest of the rows lies on the
-        negative side on average.
-    offsets_ : array of shape (n_classes,)
+        The planes with ``label``, ``opponent``, ``normal`` and ``offset``; ``str(plane)`` is the
+        equation.  One for each class (n_planes = n_classes), or of three and more classes one
+        against one two for each pair, n_planes = n_classes * (n_classes - 1): in the order of the
+        pairs (0, 1), (0, 2), ..., (1, 2), ..., the plane of the first class, then of the second.
+    normals_ : array of shape (n_planes, n_coordinates)
+        Unit normals in the coordinates of the feature map, in the order of ``planes_``; the rows
+        that a plane is to be far from lie on the negative side on average.
+    offsets_ : array of shape (n_planes,)
         ``|z @ normal + offset|`` is the distance.
-    coef_ : array of shape (n_classes, n_features)
+    coef_ : array of shape (n_planes, n_features)
         Unit normals in input units (linear kernel only).
-    intercept_ : array of shape (n_classes,)
+    intercept_ : array of shape (n_planes,)
         Offsets in input units (linear kernel only).
-    eigenvalues_ : array of shape (n_classes,)
+    eigenvalues_ : array of shape (n_planes,)
         The ratios attained: larger is better.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
@@ -85,9 +87,8 @@ class MRGEPSVC(NearestPlane):
     -----
     What differs from the printed paper: the second problem (5), (27) and (36) has its matrices in
     the right places; the definite matrix ``P + dT T`` stands on the right of the pencil, so that a
-    singular Q is harmless; distances are divided by the norm, not by its square; several classes
-    have one plane each, against the rest.  Rows are centred first, so that the Tikhonov term
-    penalises the offset from the mean.
+    singular Q is harmless; distances are divided by the norm, not by its square.  Rows are centred
+    first, so that the Tikhonov term penalises the offset from the mean.
 
     References
     ----------
@@ -124,6 +125,7 @@ class MRGEPSVC(NearestPlane):
         normalize: bool = True,
         kernel: KernelLike = "linear",
         class_weight: Any = None,
+        multiclass: str = "one_vs_one",
     ) -> None:
         self.graph_weight = graph_weight
         self.ridge = ridge
@@ -133,49 +135,28 @@ class MRGEPSVC(NearestPlane):
         self.normalize = normalize
         self.kernel = kernel
         self.class_weight = class_weight
+        self.multiclass = multiclass
 
     @property
-    def _rules(self) -> Sequence[Any]:
-        return (self._rule(),) if self.graph_weight > 0 else ()
-
-    def _rule(self) -> Any:
-        """Return the graph, or the paper's."""
+    def _class_graph(self) -> Any:
+        if not self.graph_weight > 0:
+            return None
         return resolve_graph(self._default_graph() if self.graph is None else self.graph)
 
-    def _planes(self, rows: PlaneRows) -> Array:
-        graph = self._rule()
-        codes = range(rows.n_classes)
-        terms = [
-            rows.graph_moments(graph, code) if self.graph_weight > 0 else None for code in codes
-        ]
-        if self.graph_weight > 0 and not any(np.any(M) for M in terms):
-            warn(
-                f"{type(self).__name__}: {graph!r} joins no different rows of a class, so that it "
-                "has no effect. Use a graph such as NeighborGraph(mode='mutual').",
-                MarginfoldWarning,
-            )
-        pairs = [self._plane(rows, code, M) for code, M in zip(codes, terms, strict=True)]
-        self.eigenvalues_ = np.array([value for value, _ in pairs])
-        return np.column_stack([vector for _, vector in pairs])
+    def _planes(self, rows: PlaneRows) -> tuple[Array, Array]:
+        normals, offsets, self.eigenvalues_ = rows.solve(self._plane)
+        return normals, offsets
 
-    def _plane(self, rows: PlaneRows, code: int, M: Array | None) -> tuple[float, Array]:
-        """Solve 003 eq. (26) for one class, with the definite matrix on the right."""
-        P, Q = rows.own_and_rest(code)
-        near, far = P + rows.ridge(P, float(self.ridge), self.normalize) * np.eye(len(P)), Q
-        if M is not None and self.manifold == "denominator":
-            far = Q + self._graph_scale(M, Q) * M
-        elif M is not None:
-            near = near + self._graph_scale(M, P) * M
+    def _plane(self, problem: PlaneProblem) -> tuple[Array, float]:
+        """Solve 003 eq. (26) for one plane, with the definite matrix on the right."""
+        near, far = problem.near(self.ridge, self.normalize), problem.rest
+        weight = float(self.graph_weight)
+        if self.manifold == "denominator":
+            far = far + problem.graph_term(far, weight, self.normalize)
+        else:
+            near = near + problem.graph_term(problem.own, weight, self.normalize)
         values, vectors = pencil_pairs(far, near, 1)
-        return float(values[0]), vectors[:, 0]
-
-    def _graph_scale(self, M: Array, target: Array) -> float:
-        """Return delta_M, in units of the matrix that M is added to if normalised."""
-        weight, size = float(self.graph_weight), float(np.trace(M))
-        if not self.normalize:
-            return weight
-        features = target[:-1, :-1]
-        return 0.0 if has_no_scatter(size, features) else weight * float(np.trace(features)) / size
+        return vectors[:, 0], float(values[0])
 
     @staticmethod
     def _default_graph() -> NeighborGraph:
@@ -204,21 +185,27 @@ class GEPSVC(MRGEPSVC):
         ``Nystroem``.
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
+    multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
+        Three and more classes: two planes for each pair of classes and the votes of all pairs, or
+        one plane for each class against all others (the papers' reading).
 
     Attributes
     ----------
     planes_ : list of Plane
-        The planes with ``label``, ``normal`` and ``offset``; ``str(plane)`` is the equation.
-    normals_ : array of shape (n_classes, n_coordinates)
-        Unit normals in the coordinates of the feature map; the rest of the rows lies on the
-        negative side on average.
-    offsets_ : array of shape (n_classes,)
+        The planes with ``label``, ``opponent``, ``normal`` and ``offset``; ``str(plane)`` is the
+        equation.  One for each class (n_planes = n_classes), or of three and more classes one
+        against one two for each pair, n_planes = n_classes * (n_classes - 1): in the order of the
+        pairs (0, 1), (0, 2), ..., (1, 2), ..., the plane of the first class, then of the second.
+    normals_ : array of shape (n_planes, n_coordinates)
+        Unit normals in the coordinates of the feature map, in the order of ``planes_``; the rows
+        that a plane is to be far from lie on the negative side on average.
+    offsets_ : array of shape (n_planes,)
         ``|z @ normal + offset|`` is the distance.
-    coef_ : array of shape (n_classes, n_features)
+    coef_ : array of shape (n_planes, n_features)
         Unit normals in input units (linear kernel only).
-    intercept_ : array of shape (n_classes,)
+    intercept_ : array of shape (n_planes,)
         Offsets in input units (linear kernel only).
-    eigenvalues_ : array of shape (n_classes,)
+    eigenvalues_ : array of shape (n_planes,)
         The ratios attained: larger is better.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
@@ -257,9 +244,11 @@ class GEPSVC(MRGEPSVC):
         normalize: bool = True,
         kernel: KernelLike = "linear",
         class_weight: Any = None,
+        multiclass: str = "one_vs_one",
     ) -> None:
         self.ridge = ridge
         self.tikhonov = tikhonov
         self.normalize = normalize
         self.kernel = kernel
         self.class_weight = class_weight
+        self.multiclass = multiclass

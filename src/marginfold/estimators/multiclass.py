@@ -101,12 +101,15 @@ def one_vs_one_values(margins: Array, n_classes: int) -> Array:
     array of shape (n_rows, n_classes)
     """
     votes, sums = np.zeros((2, len(margins), n_classes))
-    for column, (first, second) in zip(margins.T, class_pairs(n_classes), strict=True):
-        won = 0.5 + 0.5 * np.sign(column)
-        votes[:, second] += won
-        votes[:, first] += 1.0 - won
-        sums[:, second] += column
-        sums[:, first] -= column
+    begin = 0
+    for first in range(n_classes - 1):  # its pairs with all later classes stand side by side
+        own = margins[:, begin : begin + n_classes - 1 - first]
+        won = 0.5 + 0.5 * np.sign(own)
+        votes[:, first + 1 :] += won
+        votes[:, first] += (1.0 - won).sum(axis=1)
+        sums[:, first + 1 :] += own
+        sums[:, first] -= own.sum(axis=1)
+        begin += own.shape[1]
     return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
 

@@ -47,6 +47,10 @@ class MarginEstimator(BaseEstimator, ABC, Generic[S]):
     def _constraints(self) -> dict[str, Constraint]:
         """Return what the parameters must be."""
 
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, penalties: Sequence[Penalty]) -> Any:
+        """Read the rows and compute what the members, which have these penalties, share."""
+        return prepare(self, X, y, sample_weight, penalties[0])
+
     @abstractmethod
     def _solve(
         self, prepared: Prepared, scales: Sequence[Array], costs: Sequence[float], solver: SVMSolver
@@ -176,18 +180,18 @@ def fit_members(members: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> P
     for member in members:
         member._check_parameters()
     reader = members[0]
-    prepared = prepare(reader, X, y, sample_weight, reader._penalty())
+    prepared = reader._prepare(X, y, sample_weight, [member._penalty() for member in members])
     fit_prepared(members, prepared)
     _tell_features(members)
     return prepared
 
 
-def fit_prepared(members: Sequence[Any], prepared: Prepared) -> None:
+def fit_prepared(members: Sequence[Any], prepared: Any) -> None:
     """Solve the problems of all members side by side and store what was found."""
-    scales = [member._penalty().scale(prepared.metric) for member in members]
+    scales = prepared.scales([member._penalty() for member in members])
     costs = [float(member.C) for member in members]
     solver = resolve_solver(members[0].solver, members[0].tol)
-    with one_blas_thread(prepared.rows.n_columns):
+    with one_blas_thread(prepared.n_columns):
         found = members[0]._solve(prepared, scales, costs, solver)
     notes: list[Note] = []
     for member, own in zip(members, found, strict=True):

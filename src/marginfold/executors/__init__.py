@@ -1,5 +1,6 @@
 """Independent calls on local processes or on a cluster, retried when a process dies."""
 
-from marginfold.executors.calls import ATTEMPTS, run_calls
+from marginfold.executors.calls import run_calls
+from marginfold.executors.serialization import ATTEMPTS
 
 __all__ = ["ATTEMPTS", "run_calls"]

@@ -11,9 +11,6 @@ from marginfold.errors import InvalidParameterError, WorkerLostError
 from marginfold.executors.serialization import loads
 from marginfold.runtime.threads import one_thread
 
-ATTEMPTS = 3
-"""How often the process of a call may die (killed, out of memory) until the call is given up."""
-
 Lost = Callable[[Any, WorkerLostError], Any]
 """Fallback for the result of an item whose process died too often."""
 
@@ -24,12 +21,13 @@ def run_calls(
     *,
     n_jobs: int | None = 1,
     client: Any = None,
-    attempts: int = ATTEMPTS,
     on_lost: Lost | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """Call a function with each item, and yield positions and results as they are completed.
 
     A process that dies (killed, out of memory) loses nothing: its calls are made again, elsewhere.
+    A call whose process died `ATTEMPTS` times is given up; on a cluster the scheduler counts too,
+    and gives up no earlier than its setting ``distributed.scheduler.allowed-failures`` has it.
     Each call is limited to one thread of linear algebra.  The calls are made while the results are
     taken; closing the iterator, an error or Ctrl-C ends those that were not yet taken.
 
@@ -46,23 +44,12 @@ def run_calls(
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler ("tcp://host:8786").  Its workers need the
         same packages.  A call that is running there cannot be stopped, only forgotten.
-    attempts : int, default=3
-        How often the process of a call may die until the call is given up.  On a cluster the
-        scheduler counts too, and a call is given up no earlier than the setting
-        ``distributed.scheduler.allowed-failures`` has it.
     on_lost : callable, optional
         Called with the item and the `WorkerLostError` of a call that was given up; what it returns
         is taken as the result.  Without it the error is raised, after all other results.
 
-    Yields
-    ------
-    tuple of int and object
-        Position of the item, and the result.
-
     Raises
     ------
-    WorkerLostError
-        If the process of a call died too often.
     ClusterError
         If the cluster was lost or its workers cannot make the calls.  What was yielded is valid.
     Exception
@@ -77,18 +64,16 @@ def run_calls(
     """
     calls = list(items)
     n_processes = _n_processes(n_jobs, client)
-    if attempts < 1:
-        raise InvalidParameterError(f"attempts is at least 1; got {attempts!r}.")
     if client is not None:
         from marginfold.executors.cluster import check_client, on_cluster
 
         check_client(client)
-        return _results(on_cluster(function, calls, client, attempts), calls, on_lost)
+        return _results(on_cluster(function, calls, client), calls, on_lost)
     if n_processes == 1:
         return _here(function, calls)
     from marginfold.executors.processes import in_processes
 
-    return _results(in_processes(function, calls, n_processes, attempts), calls, on_lost)
+    return _results(in_processes(function, calls, n_processes), calls, on_lost)
 
 
 def _n_processes(n_jobs: Any, client: Any) -> int:

@@ -25,7 +25,7 @@ from marginfold.errors import (
     WorkerLostError,
     warn,
 )
-from marginfold.executors.serialization import Shared, dumps, run_packed
+from marginfold.executors.serialization import ATTEMPTS, Shared, dumps, run_packed
 from marginfold.runtime.extras import require
 
 WAITING_PER_THREAD = 2
@@ -61,7 +61,7 @@ def check_client(client: Any) -> None:
 
 
 def on_cluster(
-    function: Callable[[Any], Any], items: Sequence[Any], client: Any, attempts: int
+    function: Callable[[Any], Any], items: Sequence[Any], client: Any
 ) -> Iterator[tuple[int, bytes | WorkerLostError]]:
     """Yield positions and pickled results as they come.
 
@@ -73,7 +73,7 @@ def on_cluster(
     deaths = Counter[int]()
     suspects = deque[int]()
     with _connected(client) as link:
-        queue = _CallQueue(link, function, items, attempts)
+        queue = _CallQueue(link, function, items)
         for position, found in queue.calls(range(len(items))):
             if isinstance(found, KilledWorker):
                 suspects.append(position)
@@ -87,7 +87,7 @@ def on_cluster(
                 yield position, found
                 continue
             deaths[position] += found.allowed_failures + 1
-            if deaths[position] < attempts:
+            if deaths[position] < ATTEMPTS:
                 suspects.append(position)
             else:
                 why = f"its worker died {deaths[position]} times (killed, or out of memory)"
@@ -119,12 +119,9 @@ def _connected(client: Any) -> Iterator[Any]:
 class _CallQueue:
     """The calls of one function on the cluster that a client is connected to."""
 
-    def __init__(
-        self, link: Any, function: Callable[[Any], Any], items: Sequence[Any], attempts: int
-    ) -> None:
+    def __init__(self, link: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> None:
         self._link = link
         self._items = items
-        self._attempts = attempts
         self._content = dumps(function)
         self._name = _name(function)
         self._n_done = 0
@@ -152,9 +149,9 @@ class _CallQueue:
                 self._cancel([shared, *(future for _, future in running.values())])
 
     def _submit(self, work: Callable[..., Any], *args: Any, name: str) -> Any:
-        with _quiet():
+        with quiet():
             return self._link.submit(
-                work, *args, key=f"{name}-{uuid4().hex}", pure=False, retries=self._attempts
+                work, *args, key=f"{name}-{uuid4().hex}", pure=False, retries=ATTEMPTS
             )
 
     def _capacity(self) -> int:
@@ -247,8 +244,8 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the advice to split a large graph: the function is sent once as it is."""
+def quiet() -> Iterator[None]:
+    """Silence the advice to split a large graph: what is large is sent once, as it is."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from marginfold.errors import WorkerLostError
-from marginfold.executors.serialization import Shared, dumps, run_packed
+from marginfold.executors.serialization import ATTEMPTS, Shared, dumps, run_packed
 
 WAITING_PER_PROCESS = 2
 """Calls handed to the pool ahead of time, per process: a stop does not wait for more."""
@@ -24,7 +24,7 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 
 
 def in_processes(
-    function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int, attempts: int
+    function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int
 ) -> Iterator[tuple[int, bytes | WorkerLostError]]:
     """Yield positions and pickled results as they come.
 
@@ -36,7 +36,7 @@ def in_processes(
     while waiting or suspects:
         if suspects:
             position = suspects.popleft()
-            yield position, _alone(content, items[position], attempts)
+            yield position, _alone(content, items[position])
         else:
             yield from _together(content, items, waiting, suspects, n_jobs)
 
@@ -64,16 +64,15 @@ def _together(
                     suspects.append(position)
 
 
-def _alone(content: bytes, item: Any, attempts: int) -> bytes | WorkerLostError:
+def _alone(content: bytes, item: Any) -> bytes | WorkerLostError:
     """Make a call whose process died again, in processes of its own."""
-    more = max(1, attempts - 1)  # the first death may be another call's fault
-    for _ in range(more):
+    for _ in range(ATTEMPTS - 1):  # the first death may be another call's fault
         with _pool(1, content) as (pool, begun):
             try:
                 return pool.submit(_run, dumps(item)).result()
             except BrokenProcessPool:
                 _check_begun(begun)
-    return WorkerLostError(f"its process died {1 + more} times (killed, or out of memory)")
+    return WorkerLostError(f"its process died {ATTEMPTS} times (killed, or out of memory)")
 
 
 @contextmanager

@@ -17,6 +17,9 @@ from marginfold._version import __version__
 from marginfold.errors import ClusterError, InvalidInputError
 from marginfold.runtime.threads import one_thread
 
+ATTEMPTS = 3
+"""How often the process of a call may die (killed, out of memory) until the call is given up."""
+
 REMOTE = "In the process of the call:"
 """Heads the traceback that an error brings along from another process, as a note."""
 

@@ -76,7 +76,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
 
     def images(self, X: Any, W: Array) -> Array:
         """Do what `project` does with rows that are valid: one (n_training_rows, k) matrix."""
-        return self._times(X, by_columns(self.dual_basis_, W), by_columns, PROJECT_BYTES)
+        return self._times(X, self._mixtures(W), by_columns, PROJECT_BYTES)
 
     def offsets(self, W: Array) -> Array:
         """Return what centring adds: ``project(X, W) = <phi(x), v> + offsets(W)``, v = W's columns.
@@ -84,12 +84,12 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
         phi is the feature map of the kernel and v the direction with the coordinates W.
         """
         check_is_fitted(self)
-        return np.asarray(-self.column_means_ @ (self.dual_basis_ @ W))
+        return np.asarray(-self.column_means_ @ self._mixtures(W))
 
     def derivatives(self, X: Any, W: Array) -> Array:
         """Do what `jacobian` does with rows that are valid."""
         require_gradient(self.kernel)
-        C = self.dual_basis_ @ W
+        C = self._mixtures(W)
         out = np.empty((X.shape[0], C.shape[1], X.shape[1]))
         for block in self._blocks(X.shape[0], BLOCK_BYTES):
             rows = dense(self._moved(X[block]))
@@ -120,6 +120,10 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
             first = self._closest_rows(mixed) if start is None else start[block]
             out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
         return out + self.origin_
+
+    def _mixtures(self, W: Array) -> Array:
+        """Return directions with coordinates W as mixtures of the images of the training rows."""
+        return by_columns(self.dual_basis_, W)
 
     def _closest_rows(self, mixed: Array) -> Array:
         """Return the training rows with the largest inner product with mixtures of their images."""

@@ -16,7 +16,14 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import CancelledError
-from marginfold.geometry.one_vs_rest import SCHEDULES, LabelledRows, Schedule, Task
+from marginfold.geometry.one_vs_rest import (
+    SCHEDULES,
+    ClassMeans,
+    LabelledRows,
+    Schedule,
+    Task,
+    resolved_schedule,
+)
 from marginfold.linalg.tall import Array, SharedRows, column_signs
 from marginfold.runtime.progress import report
 from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
@@ -135,8 +142,13 @@ class _Track:
     fresh: dict[Task, Component] = field(default_factory=dict)
     worst_gap: float = 0.0
 
-    def deflated_means(self, means: Callable[[], Array]) -> Array:
-        return self.deflation.complement(means() * self.scale)
+    def class_means(self, means: Callable[[], Array]) -> ClassMeans:
+        whitened = means() * self.scale
+        found = [whitened @ component.solution.coef for component in self.components]
+        return ClassMeans(
+            left=self.deflation.complement(whitened),
+            found=np.column_stack([np.zeros(len(whitened)), *found]),
+        )
 
     def record(self, task: Task, solution: SVMSolution, gain: float, enough: bool) -> None:
         """Take note of a solution in the current subspace."""
@@ -176,9 +188,10 @@ def successive_directions(
     later ones do not change them.  Several problems, and one without a component, raise
     `CancelledError`.
     """
-    r = rows.n_columns
+    r, c = rows.n_columns, labelled.n_classes
+    make_schedule = SCHEDULES[resolved_schedule(schedule, c, n_components)]
     tracks = [
-        _Track(scale, C, SCHEDULES[schedule](labelled.n_classes), Deflation.none(r))
+        _Track(scale, C, make_schedule(c), Deflation.none(r))
         for scale, C in zip(scales, costs, strict=True)
     ]
     limit = min(n_components, r)
@@ -235,7 +248,7 @@ def _proposals(
         (track, task)
         for track in tracks
         if len(track.components) < n_components
-        for task in track.schedule.propose(partial(track.deflated_means, means))
+        for task in track.schedule.propose(partial(track.class_means, means))
     ]
 
 
@@ -289,8 +302,12 @@ def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool
     judged as a share of what means as far apart as the rows' spread would give, so that a small C
     does not look like exhausted data.
     """
-    side = float(batch.smaller_sides[b])
-    gain = 1.0 - solution.objective / (2.0 * side)
     square_norm = float(batch.rows.variances @ batch.scale[b] ** 2)
+    return gain_over_constant(solution.objective, float(batch.smaller_sides[b]), square_norm)
+
+
+def gain_over_constant(objective: float, side: float, square_norm: float) -> tuple[float, bool]:
+    """Return what `gain_of` does, for the cheaper side's cost and the variance of the rows."""
+    gain = 1.0 - objective / (2.0 * side)
     attainable = min(1.0, side * square_norm / 4.0)
     return max(gain, 0.0), bool(gain > max(MIN_GAIN * attainable, GAIN_RESOLUTION))

@@ -9,20 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.spatial.distance import pdist, squareform
 
 from marginfold.errors import InvalidParameterError
 from marginfold.geometry.moments import class_means
 from marginfold.linalg.blocks import Block, LocalBlocks
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, column_signs
 from marginfold.validation.parameters import Number
 
 Task = tuple[int, ...]
 
 TIE, TIE_ROUNDING = 1e-9, 1e-14
 """Gains that differ by less, relative to the gain or to what it lacks to 1, are equal."""
+
+LEAST_OVERLAP = 1e-20
+"""Overlap of two classes below which they are parted for good; its square is no rounding yet."""
+
+COINCIDENCE = 1e-6
+"""Share of the largest distance of two class means at the start below which means coincide: what
+a direction between them gains is of the order of the square."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +67,30 @@ class LabelledRows:
             costs = costs * np.where(positive, total / (2 * above), total / (2 * (total - above)))
         return np.asarray(C * costs)
 
+    def lean(self, task: Task) -> float:
+        """Return by how much the sides differ in total cost, as a share: 1 for all on the positive.
+
+        A constant costs least where it agrees with the dearer side.
+        """
+        masses = np.bincount(self.codes, self.weights, self.n_classes)
+        masses = masses * self.class_costs(task, 1.0)
+        return float(self.class_signs(task) @ masses / masses.sum())
+
     def costs(self, task: Task, C: float) -> Array:
         """Return the cost of each row's hinge loss."""
         return np.asarray(self.weights * self.class_costs(task, C)[self.codes])
+
+    def pair(self, first: int, second: int) -> tuple[Array, LabelledRows]:
+        """Return the rows of two classes, and these alone: the task ``(1,)`` parts them."""
+        rows = np.sort(np.concatenate([self._class_rows[first], self._class_rows[second]]))
+        codes = (self.codes[rows] == second).astype(np.intp)
+        factors = self.factors[[first, second]]
+        return rows, LabelledRows(codes, self.weights[rows], 2, self.balanced, factors)
+
+    @cached_property
+    def _class_rows(self) -> list[Array]:
+        order = np.argsort(self.codes, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.codes, minlength=self.n_classes))[:-1])
 
     def class_means(self, rows: Array) -> Array:
         """Return the weighted mean row of each class."""
@@ -101,10 +131,26 @@ def task_name(task: Task, classes: Array) -> Any:
     return labels[task[0]] if len(task) == 1 else tuple(labels[code] for code in task)
 
 
+@dataclass(frozen=True)
+class ClassMeans:
+    """Where the class means are, in units of the margin.
+
+    Attributes
+    ----------
+    left : array of shape (n_classes, r)
+        In what no component has taken yet, whitened.
+    found : array of shape (n_classes, k)
+        Along the components found so far: differences are those of the decision values.
+    """
+
+    left: Array
+    found: Array
+
+
 class Schedule(Protocol):
     """The order of tasks for one problem."""
 
-    def propose(self, deflated_means: Callable[[], Array]) -> list[Task]:
+    def propose(self, classes: Callable[[], ClassMeans]) -> list[Task]:
         """Return the tasks to solve next in the current subspace; none when nothing is left."""
 
     def report(self, task: Task, gain: float, enough: bool) -> None:
@@ -120,7 +166,7 @@ class RoundRobin:
     def __init__(self, n_classes: int) -> None:
         self._queue = one_vs_rest_tasks(n_classes)
 
-    def propose(self, deflated_means: Callable[[], Array]) -> list[Task]:
+    def propose(self, classes: Callable[[], ClassMeans]) -> list[Task]:
         """Return the task at the head of the queue."""
         return self._queue[:1]
 
@@ -147,7 +193,7 @@ class Greedy:
     def __init__(self, n_classes: int) -> None:
         self._bounds = dict.fromkeys(one_vs_rest_tasks(n_classes), np.inf)
 
-    def propose(self, deflated_means: Callable[[], Array]) -> list[Task]:
+    def propose(self, classes: Callable[[], ClassMeans]) -> list[Task]:
         """Return all tasks of which nothing is known, or the one with the largest bound."""
         unknown = [task for task, bound in self._bounds.items() if bound == np.inf]
         leader = self._leader()
@@ -172,64 +218,70 @@ class Greedy:
 
 
 class Splits:
-    """Balanced bipartitions of the classes that part the pairs not yet parted.
+    """Bipartitions of the classes that part the pairs which the components so far confuse.
 
-    Classes that no kept task has parted form a cell.  Each cell is halved along the direction in
-    which the class means of all cells vary most, so about log2(n_classes) tasks part all pairs;
-    then a new cycle begins in what is left.  A cycle without any gain is the end.
+    Two classes overlap by ``o_ij = exp(-|f_i - f_j|^2 / 2)``, f their mean decision values.  The
+    next task has the longest ``sum o_ij (m_i - m_j) / |m_i - m_j|`` over the pairs that it parts, m
+    the class means in what is left: pairs that are still confused and can be parted by one
+    direction.  With signs s of the classes its square is ``s'Hs / 4``, ``H = L M M' L`` and L the
+    Laplacian of the weights ``o_ij / |m_i - m_j|``.  The signs are those of the leading eigenvector
+    of H, then classes change sides while that makes it longer.  A task without gain gives way to
+    the next eigenvector.
     """
 
     def __init__(self, n_classes: int) -> None:
         self._n_classes = n_classes
-        self._begin_cycle()
+        self._exhausted: set[Task] = set()
+        self._extent = 0.0
 
-    def _begin_cycle(self) -> None:
-        self._cells: list[list[int]] = [list(range(self._n_classes))]
-        self._gained = False
+    def propose(self, classes: Callable[[], ClassMeans]) -> list[Task]:
+        """Return the bipartition of the first eigenvector whose task is not exhausted."""
+        H = self._confusion(classes())
+        vectors = np.linalg.eigh(H)[1]
+        for vector in (vectors * column_signs(vectors)).T[::-1]:
+            signs = _improved(np.where(vector > 0, 1.0, -1.0), H)
+            task = tuple(np.flatnonzero(signs != signs[0]).tolist())  # without the first class
+            if task and task not in self._exhausted:
+                return [task]
+        return []
 
-    def propose(self, deflated_means: Callable[[], Array]) -> list[Task]:
-        """Return the task with the classes on the upper side of the halved cells."""
-        if all(len(cell) == 1 for cell in self._cells):
-            if not self._gained:
-                return []
-            self._begin_cycle()
-        means = deflated_means()
-        spread = np.vstack([means[cell] - means[cell].mean(axis=0) for cell in self._cells])
-        direction = np.linalg.svd(spread, full_matrices=False)[2][0]
-        heights = (means - means.mean(axis=0)) @ direction
-        heights *= np.sign(heights[np.abs(heights).argmax()]) or 1.0  # the SVD leaves it open
-        self._halves = [_halve(cell, heights) for cell in self._cells]
-        upper = [code for _, high in self._halves for code in high]
-        return [tuple(sorted(_canonical(upper, self._n_classes)))]
+    def _confusion(self, classes: ClassMeans) -> Array:
+        """Return H; it is zero when all class means coincide in what is left."""
+        overlaps = np.exp(-0.5 * pdist(classes.found, "sqeuclidean")).clip(LEAST_OVERLAP)
+        distances = pdist(classes.left)
+        self._extent = max(self._extent, float(distances.max()))
+        apart = distances > COINCIDENCE * self._extent
+        weights = np.divide(overlaps, distances, out=np.zeros_like(overlaps), where=apart)
+        L = -squareform(weights)
+        np.fill_diagonal(L, -L.sum(axis=0))
+        pulls = L @ classes.left
+        return np.asarray(pulls @ pulls.T)
 
     def report(self, task: Task, gain: float, enough: bool) -> None:
-        """Refine the cells; a split without gain counts as done in this cycle."""
-        self._cells = [half for halves in self._halves for half in halves if half]
-        self._gained |= enough
+        """Drop a task without gain."""
+        if not enough:
+            self._exhausted.add(task)
 
     def choose(self, fresh: Collection[Task]) -> Task | None:
         """Return the only task that was solved."""
         return next(iter(fresh), None)
 
 
-def _halve(cell: list[int], heights: Array) -> tuple[list[int], list[int]]:
-    """Return the lower and the upper half; a class in the middle joins the nearer side."""
-    if len(cell) == 1:
-        return ([], cell) if heights[cell[0]] > 0 else (cell, [])
-    ordered = sorted(cell, key=lambda code: (heights[code], code))
-    middle = len(cell) // 2
-    if len(cell) % 2:
-        below = heights[ordered[middle]] - heights[ordered[middle - 1]]
-        above = heights[ordered[middle + 1]] - heights[ordered[middle]]
-        middle += int(below < above)
-    return ordered[:middle], ordered[middle:]
+def _improved(signs: Array, H: Array) -> Array:
+    """Return signs of which no single one can change to make s'Hs larger.
 
-
-def _canonical(upper: list[int], n_classes: int) -> list[int]:
-    """Return the side without the first class, so that the sign of a split is not chance."""
-    if 0 in upper:
-        return [code for code in range(n_classes) if code not in upper]
-    return upper
+    Each class is judged by its own row of H, which for a class that is parted from all others is
+    tiny: such a class still goes to the side where it lies.
+    """
+    coupling = H - np.diag(np.diag(H))
+    resolution = TIE * np.abs(coupling).sum(axis=1)
+    while True:
+        losses = -signs * (coupling @ signs)
+        wrong = losses > resolution
+        if not wrong.any():
+            return signs
+        worst = np.where(wrong, losses, -np.inf).argmax()
+        signs = np.where(np.arange(len(signs)) == worst, -signs, signs)
 
 
 SCHEDULES: dict[str, Callable[[int], Schedule]] = {
@@ -237,3 +289,14 @@ SCHEDULES: dict[str, Callable[[int], Schedule]] = {
     "greedy": Greedy,
     "splits": Splits,
 }
+
+AUTO = "auto"
+"""Bipartitions for fewer components than one-vs-rest tasks, else the papers' round robin."""
+
+
+def resolved_schedule(name: str, n_classes: int, n_components: int) -> str:
+    """Return the schedule that a name stands for when so many components are asked for."""
+    if name != AUTO:
+        return name
+    few = n_components < len(one_vs_rest_tasks(n_classes))
+    return "splits" if few else "one_vs_rest"

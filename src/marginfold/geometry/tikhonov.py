@@ -20,13 +20,10 @@ class TikhonovBasis:
     V : array of shape (r, q) or None
         None is the identity.
     unit : float
-    rank : int
-        Dimensions in which the rows vary.
     """
 
     V: Array | None
     unit: float
-    rank: int
 
     def rows(self, Z: Array) -> Array:
         """Return rows in the new coordinates."""
@@ -37,8 +34,25 @@ class TikhonovBasis:
         return np.asarray((v if self.V is None else self.V @ v) / self.unit)
 
 
-def tikhonov_basis(total: Array, size: float, tikhonov: str, normalize: bool) -> TikhonovBasis:
-    """Return the coordinates for a term in the norm of w ("rkhs") or of u with w = Z'u ("dual").
+def rkhs_basis(squares: float, size: float, normalize: bool) -> TikhonovBasis:
+    """Return the coordinates for a term in the norm of w.
+
+    Parameters
+    ----------
+    squares : float
+        The weighted sum of the squared lengths of the rows.
+    size : float
+        The total weight of the rows.
+    normalize : bool
+        Whether rows get the mean square 1, so that they compare with the constant 1 of the offset
+        in whatever units the features are.
+    """
+    unit = np.sqrt(squares / size) if normalize and squares > 0 else 1.0
+    return TikhonovBasis(None, float(unit))
+
+
+def dual_basis(total: Array, size: float, normalize: bool) -> TikhonovBasis:
+    """Return the coordinates for a term in the norm of u with w = Z'u.
 
     The printed |u|^2 is w'(Z'Z)^+ w (003 eq. (35), errata E43): with Z'Z = Q S Q' and
     w = Q S^(1/2) v it is |v|^2.
@@ -47,19 +61,14 @@ def tikhonov_basis(total: Array, size: float, tikhonov: str, normalize: bool) ->
     ----------
     total : array of shape (r, r)
         Z'Z, the weighted total scatter.
-    size : float
-        The total weight of the rows.
-    tikhonov : {"rkhs", "dual"}
-    normalize : bool
-        Whether rows get the mean square 1, so that they compare with the constant 1 of the offset
-        in whatever units the features are.
+    size, normalize
+        As in `rkhs_basis`.
     """
     rank = rank_of(total)
-    squares, V = float(np.trace(total)), None
-    if tikhonov == "dual" and rank:
-        S, Q = scipy.linalg.eigh(total, check_finite=False)
-        S, Q = S[-rank:], Q[:, -rank:]
-        S_v = S / S[-1] if normalize else S
-        squares, V = float(S @ S_v), Q * np.sqrt(S_v)
-    unit = np.sqrt(squares / size) if normalize and squares > 0 else 1.0
-    return TikhonovBasis(V, float(unit), rank)
+    if not rank:
+        return rkhs_basis(float(np.trace(total)), size, normalize)
+    S, Q = scipy.linalg.eigh(total, check_finite=False)
+    S, Q = S[-rank:], Q[:, -rank:]
+    S_v = S / S[-1] if normalize else S
+    unit = rkhs_basis(float(S @ S_v), size, normalize).unit
+    return TikhonovBasis(Q * np.sqrt(S_v), unit)

@@ -58,12 +58,7 @@ SHORTHANDS: dict[str, type[GraphRule]] = {
 
 
 def resolve_graph(graph: str | GraphLike) -> GraphLike:
-    """Return the rule that a shorthand stands for, or the rule itself.
-
-    Parameters
-    ----------
-    graph : str or GraphRule
-        A key of ``SHORTHANDS``, or any object with a ``build`` method.
+    """Return the rule that one of `SHORTHANDS` stands for, or the object with ``build`` itself.
 
     Examples
     --------

@@ -1,32 +1,43 @@
-"""Anchor graph: rows joined through a few anchors, at a cost linear in the rows."""
+"""Anchor graph: rows joined through a few anchors, at a cost linear in the rows.
+
+Rows are joined to their nearest anchors by S, whose rows have sum 1 (Liu, He and Chang, "Large
+graph construction for scalable semi-supervised learning", ICML 2010).  With sample weights
+D = diag(s) and Lambda = diag(S'D1) the graph is W = D S Lambda^-1 S'D (theirs has D = I), of
+degrees s.
+
+Everything that looks at many rows is a pure function of one block and of small arguments, and what
+the blocks return is added up: rows on other machines give the same graph up to rounding, however
+they are cut.  With ``M = Lambda^-1 S'DZ``, the mean of Z at each anchor,
+
+    Z'LZ = Z'DZ - M'Lambda M = (Z - SM)'D(Z - SM) + M'(Lambda - S'DS)M,
+
+two terms that are positive semi-definite and do not cancel.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from marginfold.errors import GraphError
-from marginfold.graphs.anchors import (
-    Anchors,
-    anchor_means,
-    block_scatter,
-    block_sums,
-    choose_anchors,
-)
 from marginfold.graphs.laplacian import (
     ABSENT,
     FloatArray,
     IntArray,
     Laplacian,
     NodeGraph,
+    joined_parts,
     value_range,
 )
-from marginfold.graphs.neighbors import UNDERFLOW
+from marginfold.graphs.neighbor_search import chunks, nearest_points, watched
+from marginfold.graphs.neighbors import UNDERFLOW, HeatLink
 from marginfold.graphs.rule import GraphRows, GraphRule
-from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
+from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks, total
+from marginfold.linalg.tall import dense, gram
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
@@ -41,6 +52,18 @@ ROWS_PER_ANCHOR = 10
 
 MOST_ANCHORS = 500
 """Largest number of anchors that is chosen: beyond it the time grows with the rows alone."""
+
+SAMPLE_PER_ANCHOR = 20
+"""Rows drawn for each anchor to choose the first anchors from, and the width."""
+
+SAMPLE_STEPS = 5
+"""Lloyd steps on the sample: each anchor moves to the mean of the rows nearest to it."""
+
+LLOYD_STEPS = 1
+"""Lloyd steps on all rows after that; more change next to nothing."""
+
+CANCELLED = 1e-6
+"""A squared distance below this share of the squared norms is computed from the difference."""
 
 CONSTRAINTS: dict[str, Constraint] = {
     "n_anchors": Either(Choice("auto"), Count(1)),
@@ -119,19 +142,9 @@ class AnchorGraph(GraphRule):
         return AnchorLaplacian(len(weights), anchors, anchors.weights(X), weights)
 
     def choose(self, blocks: RowBlocks, weights: FloatArray) -> Anchors:
-        """Choose the anchors of rows in blocks.
+        """Choose the anchors of rows, as the Z of blocks that may live on other machines.
 
-        Parameters
-        ----------
-        blocks : RowBlocks
-            The rows of X, as the Z of each block. They may live on other machines.
-        weights : array of shape (n,)
-            Sample weights of all rows.
-
-        Returns
-        -------
-        Anchors
-            The same, up to rounding, however the rows are cut.
+        They are the same, up to rounding, however the rows are cut.
         """
         check_parameters(self, CONSTRAINTS)
         n_anchors, width = self.n_anchors, self.width
@@ -168,9 +181,7 @@ class AnchorLaplacian(Laplacian):
     @property
     def components(self) -> IntArray:
         S = self._links
-        size = sum(S.shape)
-        links = sp.coo_array((np.ones(S.nnz), (S.row, S.shape[0] + S.col)), shape=(size, size))
-        parts = connected_components(links, directed=False)[1][: self.n_rows]
+        parts = joined_parts(S.row, S.col, *S.shape)[: self.n_rows]
         components = np.full(self.n_rows, ABSENT, dtype=np.intp)
         present = self.weights > 0
         components[present] = np.unique(parts[present], return_inverse=True)[1]
@@ -206,3 +217,167 @@ class AnchorLaplacian(Laplacian):
         S = self.weights_to_anchors
         means = anchor_means([block_sums(S, Z, self.weights)])
         return block_scatter(S, Z, self.weights, means)
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Points between the rows, and how a row is joined to the nearest of them.
+
+    Attributes
+    ----------
+    points : array of shape (m, d)
+    n_neighbors : int
+        Anchors of each row.
+    width : float
+        Of the heat weights exp(-||x - u||^2 / width); 0 for equal weights.
+    """
+
+    points: FloatArray
+    n_neighbors: int
+    width: float
+
+    def weights(self, X: Any) -> sp.csr_array:
+        """Return S of shape (n, m): weights of sum 1 of each row on its nearest anchors."""
+        link = HeatLink(self.n_neighbors, np.ones(len(self.points)), self.width)
+        steps = watched(list(chunks(*X.shape)), X.shape[0], "weights on anchors")
+        parts = [link.weights(self.points, dense(X[part])) for part in steps]
+        none = sp.csr_array((0, len(self.points)))
+        S = sp.csr_array(sp.vstack([none, *parts], format="csr"))
+        S.eliminate_zeros()
+        return S
+
+
+def choose_anchors(
+    blocks: RowBlocks,
+    weights: FloatArray,
+    n_anchors: int,
+    *,
+    n_neighbors: int,
+    width: float | None,
+    random_state: int,
+) -> Anchors:
+    """Choose anchors from a sample of the rows, then move them to the means of all rows.
+
+    The first are drawn from a sample that depends on the numbers of the rows only, not on the
+    blocks; fewer than ``n_anchors`` if it has fewer distinct rows.  A width of None is the mean
+    squared distance of the sample to its anchors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.linalg.blocks import LocalBlocks
+    >>> from marginfold.graphs.anchor_graph import choose_anchors
+    >>> X, weights = np.array([[0.0], [1.0], [8.0], [9.0]]), np.ones(4)
+    >>> blocks = LocalBlocks.cut(X, np.zeros(4), weights, n_rows=2)
+    >>> anchors = choose_anchors(blocks, weights, 2, n_neighbors=1, width=1.0, random_state=0)
+    >>> np.sort(anchors.points, axis=0)
+    array([[0.5],
+           [8.5]])
+    """
+    rng = np.random.default_rng(random_state)
+    rows = sample_rows(weights, SAMPLE_PER_ANCHOR * n_anchors, rng)
+    sample = np.concatenate(blocks.map(picked_rows, rows))
+    points = sample[_spread_rows(sample, weights[rows], n_anchors, rng)]
+    drawn = LocalBlocks([Block(sample, rows, weights[rows])])
+    for some, steps in ((drawn, SAMPLE_STEPS), (blocks, LLOYD_STEPS)):
+        for _ in range(steps):
+            points = moved_anchors(points, some.map(assigned_sums, points))
+    k = min(n_neighbors, len(points))
+    if width is None:
+        _, squared = nearest_points(points, sample, k)
+        width = float(np.average(squared.mean(axis=1), weights=weights[rows]))
+    return Anchors(points, k, width)
+
+
+def sample_rows(weights: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
+    """Return the numbers of so many different rows of positive weight, in order."""
+    present = np.flatnonzero(weights)
+    if len(present) <= size:
+        return present
+    return np.sort(rng.choice(present, size, replace=False))
+
+
+def picked_rows(block: Block, rows: IntArray) -> FloatArray:
+    """Return those of the numbered rows that are in the block."""
+    mine = rows[(rows >= block.start) & (rows < block.start + block.Z.shape[0])]
+    return dense(block.Z[mine - block.start])
+
+
+def assigned_sums(block: Block, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return, for each anchor, the weight of the rows nearest to it and their summed deviation."""
+    mass, deviation = np.zeros(len(points)), np.zeros_like(points)
+    for part in watched(list(chunks(*block.Z.shape)), block.Z.shape[0], "anchors"):
+        X, weights = dense(block.Z[part]), block.weights[part]
+        anchor = nearest_points(points, X, 1)[0][:, 0]
+        n = len(anchor)
+        member = sp.csr_array((weights, (anchor, np.arange(n))), shape=(len(points), n))
+        mass += member.sum(axis=1)
+        deviation += member @ (X - points[anchor])
+    return mass, deviation
+
+
+def moved_anchors(points: FloatArray, parts: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """Return the means of the rows of each anchor; one without rows stays where it is."""
+    mass, deviation = (total(part) for part in zip(*parts, strict=True))
+    return np.asarray(points + deviation / np.where(mass > 0, mass, 1.0)[:, None])
+
+
+def block_sums(
+    S: sp.csr_array, Z: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what the rows of a block add to ``S'DZ``, shape (m, r), and to ``S'D1``."""
+    weighted = sp.csr_array(S.T * weights)
+    return weighted @ Z, weighted.sum(axis=1)
+
+
+def anchor_means(parts: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """Return M, the mean of Z at each anchor, from the `block_sums`; 0 at one without rows."""
+    sums, mass = (total(part) for part in zip(*parts, strict=True))
+    return np.asarray(sums / np.where(mass > 0, mass, 1.0)[:, None])
+
+
+def block_scatter(
+    S: sp.csr_array, Z: FloatArray, weights: FloatArray, means: FloatArray
+) -> FloatArray:
+    """Return what the rows of a block add to Z'LZ, given the means of all blocks."""
+    n, r = Z.shape
+    scatter = np.zeros((r, r))
+    for part in chunks(n, r):
+        scatter += gram(Z[part] - S[part] @ means, weights[part])
+    shared = sp.triu(sp.csr_array(S.T * weights) @ S, k=1, format="coo")
+    for part in chunks(shared.nnz, r):  # M'(Lambda - S'DS)M, edge by edge
+        difference = means[shared.row[part]] - means[shared.col[part]]
+        scatter += gram(difference, shared.data[part])
+    return scatter
+
+
+def _spread_rows(
+    sample: FloatArray, weights: FloatArray, count: int, rng: np.random.Generator
+) -> list[int]:
+    """Numbers of rows far from each other: drawn in turn, by squared distance times weight."""
+    X = sample - sample.mean(axis=0)
+    scale = max(float(np.abs(X).max()), np.finfo(np.float64).tiny)
+    X /= scale
+    norms = np.einsum("ij,ij->i", X, X)
+    shares = weights / weights.max()
+    chosen = [_drawn(shares, rng)]
+    squared = np.full(len(X), np.inf)
+    while len(chosen) < count:
+        last = chosen[-1]
+        distance = norms - 2.0 * (X @ X[last]) + norms[last]
+        near = np.flatnonzero(distance <= CANCELLED * (norms + norms[last]))
+        distance[near] = np.square((sample[near] - sample[last]) / scale).sum(axis=1)
+        squared = np.minimum(squared, distance)
+        odds = shares * squared
+        if not odds.any():
+            break
+        chosen.append(_drawn(odds, rng))
+    return chosen
+
+
+def _drawn(odds: FloatArray, rng: np.random.Generator) -> int:
+    """Draw an index with the given odds; one without any is never drawn."""
+    possible = np.flatnonzero(odds)
+    steps = np.cumsum(odds[possible])
+    place = np.searchsorted(steps, rng.random() * steps[-1], side="right")
+    return int(possible[min(int(place), len(possible) - 1)])

@@ -51,9 +51,7 @@ class WithinClassGraph(GraphRule):
     array([[2.]])
     """
 
-    @property
-    def uses_labels(self) -> bool:
-        return True
+    uses_labels = True
 
     def build_on(self, rows: GraphRows) -> Laplacian:
         return WithinLaplacian(len(rows.weights), rows.classes(self), rows.weights)
@@ -74,9 +72,7 @@ class BetweenClassGraph(GraphRule):
     array([[16.]])
     """
 
-    @property
-    def uses_labels(self) -> bool:
-        return True
+    uses_labels = True
 
     def build_on(self, rows: GraphRows) -> Laplacian:
         return BetweenLaplacian(len(rows.weights), rows.classes(self), rows.weights)

@@ -217,6 +217,33 @@ class Laplacian(ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class ChangedLaplacian(Laplacian):
+    """A graph made of another one, which has the edges of that one."""
+
+    graph: Laplacian
+
+    @property
+    def n_edges(self) -> int:
+        return self.graph.n_edges
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        return self.graph.weight_range
+
+    @property
+    def n_underflowed(self) -> int:
+        return self.graph.n_underflowed
+
+    @property
+    def recall(self) -> float | None:
+        return self.graph.recall
+
+    @property
+    def link(self) -> Link | None:
+        return self.graph.link
+
+
+@dataclass(frozen=True, eq=False)
 class EdgeLaplacian(Laplacian):
     """Sparse weights on nodes; ``rows[a]`` is the row that stands for node a.
 
@@ -228,10 +255,10 @@ class EdgeLaplacian(Laplacian):
 
     adjacency: sp.csr_array
     rows: IntArray
-    underflowed: int = 0
+    n_underflowed: int = 0
     members: IntArray | None = None
-    joint: Link | None = None
-    search_recall: float | None = None
+    link: Link | None = None
+    recall: float | None = None
 
     @property
     def degrees(self) -> FloatArray:
@@ -253,18 +280,6 @@ class EdgeLaplacian(Laplacian):
     def weight_range(self) -> tuple[float, float]:
         return value_range(self.adjacency.data)
 
-    @property
-    def n_underflowed(self) -> int:
-        return self.underflowed
-
-    @property
-    def recall(self) -> float | None:
-        return self.search_recall
-
-    @property
-    def link(self) -> Link | None:
-        return self.joint
-
     def on_nodes(self) -> NodeGraph:
         degrees = self.adjacency.sum(axis=1)
         L = sp.csr_array(sp.diags_array(degrees) - self.adjacency)
@@ -278,6 +293,13 @@ class EdgeLaplacian(Laplacian):
         points = Z[self.rows]
         points -= points.mean(axis=0)  # L1 = 0: free, and an offset would cost digits
         return np.asarray(points.T @ (self.on_nodes().L @ points))
+
+
+def joined_parts(left: IntArray, right: IntArray, n_left: int, n_right: int) -> IntArray:
+    """Return the components of so many nodes on two sides, of which given pairs are joined."""
+    size = n_left + n_right
+    links = sp.coo_array((np.ones(len(left)), (left, n_left + right)), shape=(size, size))
+    return np.asarray(connected_components(links, directed=False)[1])
 
 
 def value_range(values: FloatArray) -> tuple[float, float]:

@@ -178,18 +178,10 @@ def _sorted(candidates: IntArray, squared: FloatArray, k: int) -> tuple[IntArray
 
 
 def _row_keys(points: Any) -> Any:
-    """One byte string for each row."""
-    return _sparse_keys(points) if sp.issparse(points) else _dense_keys(points)
-
-
-def _dense_keys(points: FloatArray) -> Any:
-    """One byte string for each row; -0.0 counts as 0.0."""
-    points = np.ascontiguousarray(points + 0.0)
-    return points.view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
-
-
-def _sparse_keys(points: Any) -> Any:
-    """One byte string for each row of a canonical CSR matrix."""
+    """One byte string for each row of an array, where -0.0 counts as 0.0, or of a CSR matrix."""
+    if not sp.issparse(points):
+        points = np.ascontiguousarray(points + 0.0)
+        return points.view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
     indptr, indices, data = points.indptr, points.indices.astype(np.int64), points.data
     keys = np.empty(points.shape[0], dtype=object)
     for row, (a, b) in enumerate(pairwise(indptr)):

@@ -6,11 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from marginfold.errors import GraphError, InvalidParameterError
-from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray, Laplacian, Link, NodeGraph
+from marginfold.graphs.laplacian import (
+    ABSENT,
+    ChangedLaplacian,
+    FloatArray,
+    IntArray,
+    Laplacian,
+    NodeGraph,
+    joined_parts,
+)
 from marginfold.graphs.neighbor_search import distinct_rows
 from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.graphs.rule import GraphRows, GraphRule, laplacian_of, uses_labels
@@ -82,20 +88,17 @@ class PermutedGraph(GraphRule):
 
 
 @dataclass(frozen=True, eq=False)
-class PermutedLaplacian(Laplacian):
+class PermutedLaplacian(ChangedLaplacian):
     """S'LS, where row i of S picks the row that stands at the place of row i in the graph.
 
     Attributes
     ----------
-    graph : Laplacian
-        L.
     rows, members : arrays of shape (n_distinct,) and (n_rows,)
         The first of equal rows, and the number of each row among the distinct ones.
     order : array of shape (n_distinct,)
         The distinct row that stands at the place of each.
     """
 
-    graph: Laplacian
     rows: IntArray
     members: IntArray
     order: IntArray
@@ -113,31 +116,9 @@ class PermutedLaplacian(Laplacian):
         taking_part = parts != ABSENT
         parts, holders = parts[taking_part], self._moved(self.order)[taking_part]
         n_parts = int(parts.max(initial=ABSENT)) + 1
-        size = n_parts + self.n_rows
-        links = sp.coo_array((np.ones(len(parts)), (parts, n_parts + holders)), shape=(size, size))
         components = np.full(self.n_rows, ABSENT, dtype=np.intp)
-        components[holders] = connected_components(links, directed=False)[1][parts]
+        components[holders] = joined_parts(parts, holders, n_parts, self.n_rows)[parts]
         return components
-
-    @property
-    def n_edges(self) -> int:
-        return self.graph.n_edges
-
-    @property
-    def weight_range(self) -> tuple[float, float]:
-        return self.graph.weight_range
-
-    @property
-    def n_underflowed(self) -> int:
-        return self.graph.n_underflowed
-
-    @property
-    def recall(self) -> float | None:
-        return self.graph.recall
-
-    @property
-    def link(self) -> Link | None:
-        return self.graph.link
 
     def on_nodes(self) -> NodeGraph:
         nodes = self.graph.on_nodes()

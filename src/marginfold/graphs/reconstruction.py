@@ -100,12 +100,8 @@ class FactoredLaplacian(Laplacian):
     mass: FloatArray
     rows: IntArray
     members: IntArray
-    joint: Link
-    search_recall: float | None = None
-
-    @property
-    def recall(self) -> float | None:
-        return self.search_recall
+    link: Link | None = None
+    recall: float | None = None
 
     @property
     def degrees(self) -> FloatArray:
@@ -140,10 +136,6 @@ class FactoredLaplacian(Laplacian):
         i, j = self.M.nonzero()
         leaving = np.unique(group[i[group[i] != group[j]]])
         return int(n_groups - leaving.size)
-
-    @property
-    def link(self) -> Link:
-        return self.joint
 
     def on_nodes(self) -> NodeGraph:
         F = sp.diags_array(np.sqrt(self.mass)) @ (sp.eye_array(len(self.rows)) - self.M)

@@ -14,18 +14,18 @@ from typing import Any, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 
 from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
 from marginfold.graphs.laplacian import (
     ABSENT,
+    ChangedLaplacian,
     FloatArray,
     GraphDescription,
     IntArray,
     Laplacian,
-    Link,
     NodeGraph,
+    joined_parts,
 )
 from marginfold.validation.row_types import gathered, refuse_lazy
 from marginfold.validation.rows import LARGEST_ENTRY, check_weights, is_unlabelled, unique_labels
@@ -243,13 +243,7 @@ def uses_labels(rule: object) -> bool:
 
 
 def laplacian_of(rule: GraphLike, rows: GraphRows) -> Laplacian:
-    """Build the graph of a rule on valid rows; one with a ``build`` of its own checks them again.
-
-    Parameters
-    ----------
-    rule : GraphRule, or any object with ``build``
-    rows : GraphRows
-    """
+    """Build a graph on valid rows; a rule with a ``build`` of its own checks them again."""
     if isinstance(rule, GraphRule) and type(rule).build is GraphRule.build:
         return rule.build_on(rows)
     return rule.build(rows.X, rows.codes, unlabeled=ABSENT, sample_weight=rows.weights)
@@ -280,12 +274,9 @@ def _read_graph_rows(
         weights = check_weights(gathered(sample_weight), X.shape[0])
     except InvalidInputError as error:
         raise GraphError(f"{name}: {error}") from error
-    codes = _class_numbers(name, np.asarray(y), unlabeled) if _reads(rule, y) else None
+    reads = y is not None and uses_labels(rule)
+    codes = _class_numbers(name, np.asarray(y), unlabeled) if reads else None
     return GraphRows(X, weights, codes)
-
-
-def _reads(rule: GraphRule, y: Any) -> bool:
-    return y is not None and uses_labels(rule)
 
 
 def _class_numbers(name: str, labels: Any, unlabeled: Any) -> IntArray:
@@ -338,10 +329,7 @@ class SumLaplacian(Laplacian):
         a, b = self.first.components, self.second.components
         n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
         both = (a != ABSENT) & (b != ABSENT)
-        links = sp.coo_array(
-            (np.ones(int(both.sum())), (a[both], n_a + b[both])), shape=(n_a + n_b, n_a + n_b)
-        )
-        labels = connected_components(links, directed=False)[1]
+        labels = joined_parts(a[both], b[both], n_a, n_b)
         result = np.full(self.n_rows, ABSENT, dtype=np.intp)
         result[b != ABSENT] = labels[n_a + b[b != ABSENT]]
         result[a != ABSENT] = labels[a[a != ABSENT]]
@@ -374,10 +362,9 @@ class SumLaplacian(Laplacian):
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledLaplacian(Laplacian):
+class ScaledLaplacian(ChangedLaplacian):
     """A graph whose weights are all multiplied by a factor >= 0."""
 
-    graph: Laplacian
     factor: float
 
     @property
@@ -389,25 +376,9 @@ class ScaledLaplacian(Laplacian):
         return self.graph.components
 
     @property
-    def n_edges(self) -> int:
-        return self.graph.n_edges
-
-    @property
     def weight_range(self) -> tuple[float, float]:
         low, high = self.graph.weight_range
         return self.factor * low, self.factor * high
-
-    @property
-    def n_underflowed(self) -> int:
-        return self.graph.n_underflowed
-
-    @property
-    def recall(self) -> float | None:
-        return self.graph.recall
-
-    @property
-    def link(self) -> Link | None:
-        return self.graph.link
 
     def on_nodes(self) -> NodeGraph:
         nodes = self.graph.on_nodes()

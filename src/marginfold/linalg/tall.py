@@ -22,9 +22,6 @@ Array = NDArray[Any]
 BLOCK_BYTES = 1 << 20
 """Target size of one row block."""
 
-PAIR_BYTES = 64 << 20
-"""Largest table of column products that `SharedRows` keeps."""
-
 MANY_COLUMNS = 200
 """Columns above which threads inside a matrix product pay."""
 
@@ -33,9 +30,6 @@ COLUMNS = 8
 
 TIE = 1e-9
 """Entries that differ by less, relatively, are of one size."""
-
-PAIR_BATCH = 4
-"""Smallest number of weight vectors for which the table of column products pays."""
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -168,7 +162,12 @@ class SharedRows:
                 np.subtract(Z[block], away, out=self.features[block])
             else:
                 np.matmul(Z[block] - away, rotation, out=self.features[block])
-        self._pairs: Array | None = None
+
+    def part(self, rows: Array) -> SharedRows:
+        """Return some of the rows, centred by themselves."""
+        some = SharedRows(self.features[rows])
+        some.centre = some.centre + self.centre
+        return some
 
     @property
     def n_columns(self) -> int:
@@ -179,37 +178,6 @@ class SharedRows:
     def variances(self) -> Array:
         """The variance of each feature."""
         return np.asarray(np.einsum("ij,ij->j", self.features, self.features) / len(self.table))
-
-    @cached_property
-    def largest(self) -> Array:
-        """The largest size of each feature."""
-        return np.asarray(np.maximum(self.features.max(axis=0), -self.features.min(axis=0)))
-
-    @cached_property
-    def _columns(self) -> tuple[Array, Array]:
-        """The pairs of columns, each once."""
-        return np.triu_indices(self.table.shape[1])
-
-    def grams(self, d: Array) -> Array:
-        """Return ``table' diag(d_b) table`` for a stack of non-negative weights d, shape (B, n).
-
-        For several small problems the products of all column pairs are tabulated once; each call
-        is then a single matrix product for the whole stack.
-        """
-        n, r = self.table.shape
-        if len(d) < PAIR_BATCH or 4 * n * r * (r + 1) > PAIR_BYTES:
-            grams = np.empty((len(d), r, r))
-            for b, weights in enumerate(d):
-                grams[b] = gram(self.table, weights)
-            return grams
-        first, second = self._columns
-        if self._pairs is None:
-            self._pairs = self.table[:, first] * self.table[:, second]
-        packed = d @ self._pairs
-        grams = np.empty((len(d), r, r))
-        grams[:, first, second] = packed
-        grams[:, second, first] = packed
-        return grams
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from marginfold.errors import (
 )
 from marginfold.estimators.inputs import Prepared
 from marginfold.estimators.paths import fit_members, fit_prepared, members_of
+from marginfold.geometry.one_vs_rest import resolved_schedule
 from marginfold.linalg.tall import Array
 from marginfold.model_selection.nested_knn import finds_nested, nested_knn
 from marginfold.validation.parameters import shown
@@ -249,15 +250,10 @@ def fit_classifier(classifier: Any, images: Any, part: FoldRows) -> Any:
 
 def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Model]]:
     """Yield a model for every member and dimension, with its place in the tables."""
-    if trial.needs_pipeline:
-        rounds = [[column] for column in range(len(trial.dimensions))]
-    else:
-        rounds = [list(range(len(trial.dimensions)))]
-    for columns in rounds:
+    for columns in _rounds(trial, part):
         begin = time.perf_counter()
         dimensions = [trial.dimensions[column] for column in columns]
-        estimator = clone(trial.estimator).set_params(n_components=max(dimensions))
-        members = members_of(estimator, trial.grid)
+        members = members_of(trial.estimator, {**trial.grid, "n_components": [max(dimensions)]})
         errors, shared = _fit(members, part, trial.error_score)
         fitted = [member for member, error in zip(members, errors, strict=True) if error is None]
         images = [] if trial.needs_pipeline else _images(fitted, part, trial.error_score)
@@ -273,6 +269,18 @@ def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Mo
                 fit = _Fit(member, shared, *next(made))
                 models = _head_models(trial, part, fit, dimensions, seconds)
             yield from (((m, c), model) for c, model in zip(columns, models, strict=True))
+
+
+def _rounds(trial: Trial, part: FoldRows) -> list[list[int]]:
+    """Return the columns of the numbers of components that share a fit: those of the same tasks."""
+    if trial.needs_pipeline:
+        return [[column] for column in range(len(trial.dimensions))]
+    n_classes = len(np.unique(part.labels))
+    rounds: dict[str, list[int]] = {}
+    for column, k in enumerate(trial.dimensions):
+        schedule = resolved_schedule(trial.estimator.tasks, n_classes, int(k))
+        rounds.setdefault(schedule, []).append(column)
+    return list(rounds.values())
 
 
 def _fit(

@@ -1,8 +1,9 @@
-"""k-nearest-neighbor classification on the leading columns, all numbers of columns at once.
+"""Nearest neighbors on the first 1, 2, ... columns of rows, for several numbers of them at once.
 
-Columns are nested, so the squared distances of k columns are those of k - 1 plus one column.  With
-x a new row and t a training row, half of them is ``|x|^2 / 2 + |t|^2 / 2 - x't``; the first term is
-the same for all training rows and is left out.
+One search for each number of columns finds enough neighbors for every k.  The one nearest neighbor
+needs no search: columns are nested, so the squared distances of k columns are those of k - 1 plus
+one column, and the least of each class decides.  Where rows of several classes are equally near,
+sums of squared differences to all training rows decide, and then their order.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from scipy.linalg.blas import dgemm
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.neighbors import KNeighborsClassifier
 
+from marginfold.graphs.neighbor_search import chunks, nearest_points
 from marginfold.linalg.tall import Array
 
 EUCLIDEAN = ("euclidean", "l2")
 """Names of the Euclidean metric."""
 
 CHUNK_ENTRIES = 200_000
-"""Distances held at once: few enough to stay in cache."""
+"""Distances to all training rows held at once: few enough to stay in cache."""
 
-ROUNDING = 1e-11
-"""Differences of half squared distances below this share of the squared norms may be rounding."""
+ROUNDING = 2e-11
+"""Differences of squared distances below this share of the squared norms may be rounding."""
+
+SPARE = 4
+"""Neighbors searched beyond k: rows as near as the k-th are mostly fewer, and then all found."""
 
 
 class PredictedKNN(ClassifierMixin, BaseEstimator):
@@ -105,7 +110,7 @@ def nested_knn(
     classes, codes = np.unique(labels, return_inverse=True)
     distinct = sorted(set(dimensions))
     n_neighbors = int(classifier.n_neighbors)
-    votes = nested_votes(train, codes, rows, n_neighbors, distinct)
+    (votes,) = nested_votes(train, codes, rows, [n_neighbors], distinct)
     by_count = classifier.weights == "uniform" or n_neighbors == 1
     models: dict[int, PredictedKNN | None] = {}
     for k, voted, close in zip(distinct, votes.codes, votes.close, strict=True):
@@ -135,9 +140,9 @@ def nested_votes(
     train: Array,
     train_codes: Array,
     test: Array,
-    n_neighbors: int,
+    n_neighbors: Sequence[int],
     dimensions: Sequence[int] | None = None,
-) -> Votes:
+) -> list[Votes]:
     """Return the majority class of the nearest training rows, with the leading columns only.
 
     Parameters
@@ -145,51 +150,96 @@ def nested_votes(
     train, test : arrays of shape (n, k)
     train_codes : array of int
         Class codes 0, 1, ... of the training rows, none left out.
-    n_neighbors : int
-        At most the number of training rows.
+    n_neighbors : sequence of int
+        Each at most the number of training rows.
     dimensions : sequence of int, optional
         Numbers of leading columns, rising; by default 1, 2, ..., k.
+
+    Returns
+    -------
+    list of Votes
+        One for each number of neighbors.
 
     Examples
     --------
     >>> import numpy as np
     >>> from marginfold.model_selection.nested_knn import nested_votes
     >>> train, codes = np.array([[0.0, 0.0], [0.5, 4.0]]), np.array([0, 1])
-    >>> nested_votes(train, codes, np.array([[0.1, 3.0]]), 1).codes
+    >>> nested_votes(train, codes, np.array([[0.1, 3.0]]), [1])[0].codes
     array([[0],
            [1]])
     """
     dimensions = range(1, train.shape[1] + 1) if dimensions is None else dimensions
-    last = [k - 1 for k in dimensions]
-    largest = np.cumsum(train**2, axis=1).max(axis=0)[last]
-    sizes = np.cumsum(test**2, axis=1).T[last] + largest[:, None]
+    shape = (len(n_neighbors), len(dimensions), len(test))
+    codes, close = np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=bool)
+    votes = [Votes(*pair) for pair in zip(codes, close, strict=True)]
+    if not train_codes.any():  # one class, and nothing to vote on
+        return votes
+    train, test = (np.asarray(rows, dtype=np.float64) for rows in (train, test))
+    if list(n_neighbors) == [1]:
+        _vote_of_the_nearest(train, train_codes, test, dimensions, votes[0])
+        return votes
+    for d, k in enumerate(dimensions):
+        columns = np.ascontiguousarray(train[:, :k]), np.ascontiguousarray(test[:, :k])
+        _vote(*columns, train_codes, n_neighbors, codes[:, d], close[:, d])
+    return votes
+
+
+def _vote(
+    train: Array,
+    test: Array,
+    train_codes: Array,
+    n_neighbors: Sequence[int],
+    codes: Array,
+    close: Array,
+) -> None:
+    """Write codes and flags, a row for each number of neighbors, with all columns given."""
+    slack = _slack(train, test)
+    found, squared = nearest_points(train, test, max(n_neighbors) + SPARE)
+    missed = squared[:, -1:] - slack if found.shape[1] < len(train) else np.inf
+    found_codes = train_codes[found]
+    for i, k in enumerate(n_neighbors):
+        last = squared[:, k - 1 : k]
+        codes[i] = _majority(found_codes[:, :k])
+        close[i] = _is_close(squared, found_codes, last, slack, k)
+        again = np.flatnonzero((missed <= last + slack).ravel())
+        for rows, distances in _all_distances(train, test, again):
+            last = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+            codes[i, rows] = _first_votes(distances, train_codes, last, k)
+            close[i, rows] = _is_close(distances, train_codes, last, slack[rows], k)
+
+
+def _vote_of_the_nearest(
+    train: Array, train_codes: Array, test: Array, dimensions: Sequence[int], votes: Votes
+) -> None:
+    """Write the class of the nearest row for each number of columns."""
     order = np.argsort(train_codes, kind="stable")  # rows of a class stand together
     rows, starts = train[order], np.searchsorted(train_codes[order], np.unique(train_codes))
-    codes, close = _by_chunks(rows, starts, test, n_neighbors, dimensions, ROUNDING * sizes)
+    slack = [_slack(train[:, :k], test[:, :k])[:, 0] / 2 for k in dimensions]
+    for part in chunks(len(test), len(train), CHUNK_ENTRIES):
+        for d, halves in enumerate(_nested_halves(rows, test[part], dimensions)):
+            nearest = np.minimum.reduceat(halves, starts, axis=1)
+            two = np.partition(nearest, 1, axis=1)
+            votes.codes[d, part] = nearest.argmin(axis=1)
+            votes.close[d, part] = two[:, 1] - two[:, 0] <= slack[d][part]
     for d, k in enumerate(dimensions):
-        again = np.flatnonzero(close[d])
-        if not len(again):
-            continue
-        codes[d, again] = _exact(train[:, :k], train_codes, test[again, :k], n_neighbors)
-    return Votes(codes, close)
+        again = np.flatnonzero(votes.close[d])
+        for some, distances in _all_distances(train[:, :k], test[:, :k], again):
+            votes.codes[d, some] = train_codes[distances.argmin(axis=1)]
 
 
-def _by_chunks(
-    train: Array, starts: Array, test: Array, k: int, dimensions: Sequence[int], slack: Array
-) -> tuple[Array, Array]:
-    """Return the winners for each number of columns, by as many rows as stay in the cache."""
-    step = max(1, CHUNK_ENTRIES // len(train))
-    codes = np.empty((len(dimensions), len(test)), dtype=np.intp)
-    close = np.empty(codes.shape, dtype=bool)
-    for start in range(0, len(test), step):
-        chunk = slice(start, start + step)
-        for d, halves in enumerate(_nested_halves(train, test[chunk], dimensions)):
-            codes[d, chunk], close[d, chunk] = _winners(halves, starts, k, slack[d, chunk])
-    return codes, close
+def _slack(train: Array, test: Array) -> Array:
+    """Return differences of squared distances that may be rounding, a column for the test rows."""
+    sizes = (test**2).sum(axis=1) + (train**2).sum(axis=1).max()
+    return np.asarray(ROUNDING * sizes)[:, None]
 
 
 def _nested_halves(train: Array, test: Array, dimensions: Sequence[int]) -> Iterator[Array]:
-    """Yield ``|t|^2 / 2 - x't``, shape (test rows, training rows), for each number of columns."""
+    """Yield half the squared distances but for ``|x|^2 / 2``, by rising numbers of columns.
+
+    With x a test row and t a training row they are ``|t|^2 / 2 - x't``, of shape (test rows,
+    training rows); what is left out is the same for all training rows.
+    """
     halves = np.zeros((len(train), len(test)), order="F")
     done = 0
     for k in dimensions:
@@ -201,28 +251,37 @@ def _nested_halves(train: Array, test: Array, dimensions: Sequence[int]) -> Iter
         yield halves.T
 
 
-def _winners(halves: Array, starts: Array, k: int, slack: Array) -> tuple[Array, Array]:
-    """Return the class that wins each row, and whether differences below slack could change it."""
-    if len(starts) == 1:
-        return np.zeros(len(halves), dtype=np.intp), np.zeros(len(halves), dtype=bool)
-    if k == 1:
-        nearest = np.minimum.reduceat(halves, starts, axis=1)
-        two = np.partition(nearest, 1, axis=1)
-        return nearest.argmin(axis=1), two[:, 1] - two[:, 0] <= slack
-    last = np.partition(halves, k - 1, axis=1)[:, k - 1]
-    below = np.add.reduceat(halves < (last - slack)[:, None], starts, axis=1, dtype=np.intp)
-    up_to = np.add.reduceat(halves <= (last + slack)[:, None], starts, axis=1, dtype=np.intp)
-    vacant = k - below.sum(axis=1, keepdims=True)  # places for the rows as far as the last
-    counts = below + np.minimum(up_to - below, vacant)
-    tied = np.count_nonzero(up_to > below, axis=1) > 1
-    return counts.argmax(axis=1), tied & (up_to.sum(axis=1) > k)
+def _majority(codes: Array) -> Array:
+    """Return the commonest code of each row, the lowest of several."""
+    n_rows, n_codes = len(codes), int(codes.max()) + 1
+    cells = codes + n_codes * np.arange(n_rows)[:, None]
+    counts = np.bincount(cells.ravel(), minlength=n_rows * n_codes)
+    return np.asarray(counts.reshape(n_rows, n_codes).argmax(axis=1))
 
 
-def _exact(train: Array, train_codes: Array, test: Array, n_neighbors: int) -> Array:
-    """Return the votes by sums of squared differences; of equal ones the earlier row counts."""
-    codes = np.empty(len(test), dtype=np.intp)
-    for i, row in enumerate(test):
-        squared = ((train - row) ** 2).sum(axis=1)
-        nearest = np.argsort(squared, kind="stable")[:n_neighbors]
-        codes[i] = np.bincount(train_codes[nearest]).argmax()
-    return codes
+def _is_close(squared: Array, codes: Array, last: Array, slack: Array, k: int) -> Array:
+    """Return whether rows of several classes are as near as the last that counts, up to slack."""
+    up_to = squared <= last + slack
+    tied = up_to & (squared >= last - slack)
+    largest = int(codes.max())
+    low = np.where(tied, codes, largest + 1).min(axis=1)
+    high = np.where(tied, codes, -1).max(axis=1)
+    return np.asarray((low < high) & (np.count_nonzero(up_to, axis=1) > k))
+
+
+def _all_distances(train: Array, test: Array, rows: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield some of these test rows, and sums of squared differences to all training rows."""
+    for part in chunks(len(rows), len(train), CHUNK_ENTRIES):
+        some = rows[part]
+        squared = np.zeros((len(some), len(train)))
+        for new, old in zip(test[some].T, train.T, strict=True):
+            squared += (new[:, None] - old) ** 2
+        yield some, squared
+
+
+def _first_votes(squared: Array, codes: Array, last: Array, k: int) -> Array:
+    """Return the majority of the nearest rows; of those as near as the last the earlier count."""
+    nearer, equal = squared < last, squared == last
+    vacant = k - np.count_nonzero(nearer, axis=1)[:, None]
+    counted = nearer | (equal & (np.cumsum(equal, axis=1) <= vacant))
+    return _majority(codes[np.nonzero(counted)[1].reshape(-1, k)])

@@ -138,7 +138,8 @@ class SubspaceSearchCV(BestPipeline):
     The same choice as ``GridSearchCV`` over ``Pipeline([("subspace", estimator), ("classifier",
     classifier)])`` with the same grid, in a fraction of the time: each fold builds one graph,
     decomposes one metric and solves all costs and weights side by side (see `path`), and the first
-    k components of one fit are the fit with ``n_components=k``.
+    k components of one fit are the fit with ``n_components=k``.  (With ``tasks="auto"`` numbers of
+    components below that of the classes share one fit, the others another.)
 
     Parameters
     ----------

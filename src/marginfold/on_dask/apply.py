@@ -16,18 +16,8 @@ from marginfold.on_dask.inputs import check_kind, feature_sample, is_frame
 def apply(estimator: Any, method: str, X: Any) -> Any:
     """Return what a method of a fitted estimator gives for the rows of X, as a dask collection.
 
-    Parameters
-    ----------
-    estimator : object
-        Fitted.
-    method : str
-        A method that maps rows one by one, such as "transform".
-    X : dask array or dask DataFrame
-
-    Returns
-    -------
-    dask array, or dask DataFrame or Series with the index of X
-        Nothing is computed yet.
+    The method maps rows one by one, as "transform" does.  Nothing is computed yet; the result for
+    a data frame has its index.
     """
     if method == "transform":
         _check_output(estimator)

@@ -6,9 +6,7 @@ scattered: when a worker dies, the scheduler makes its blocks again, and the tas
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +19,7 @@ from dask.delayed import Delayed
 from dask.sizeof import sizeof
 
 from marginfold.errors import InvalidInputError, WorkerLostError
+from marginfold.executors.cluster import quiet
 from marginfold.linalg.blocks import Block
 from marginfold.linalg.tall import Array
 from marginfold.runtime.memory import available_memory
@@ -73,32 +72,33 @@ class DaskBlocks:
 
     def map_with(self, own: Sequence[Delayed], work: Callable[..., T], *args: Any) -> list[T]:
         """Return ``work(block, own, *args)`` for every block and a result that belongs to it."""
-        both = [list(pair) for pair in zip(self.parts, own, strict=True)]
-        return computed(tasks(both, partial(_on_pair, work), *args), stage=shown_name(work))
+        each = [(one,) for one in own]
+        return computed(tasks(self.parts, work, *args, each=each), stage=shown_name(work))
 
     def cut(self, values: Array) -> list[Array]:
         """Return what belongs to the rows of each block."""
         return np.split(values, self.starts[1:])
 
-    def derived(self, work: Callable[..., Block], each: Sequence[Any], *args: Any) -> list[Delayed]:
-        """Return the tasks ``work(block, own, *args)``, with one of ``each`` for every block."""
-        return [
-            tasks([part], partial(_with_own, work, own), *args)[0]
-            for part, own in zip(self.parts, each, strict=True)
-        ]
-
     def reweighted(self, weights: Array) -> DaskBlocks:
         """Return the same rows with other weights."""
-        return DaskBlocks(
-            self.derived(_reweighted, self.cut(weights)), self.lengths, self.n_columns
-        )
+        each = [(own,) for own in self.cut(weights)]
+        return DaskBlocks(tasks(self.parts, _reweighted, each=each), self.lengths, self.n_columns)
 
 
-def tasks(parts: Sequence[Any], work: Callable[..., Any], *args: Any) -> list[Delayed]:
-    """Return the tasks ``work(part, *args)``, under a name that the dashboard shows."""
+def tasks(
+    parts: Sequence[Any],
+    work: Callable[..., Any],
+    *args: Any,
+    each: Sequence[tuple[Any, ...]] | None = None,
+) -> list[Delayed]:
+    """Return the tasks ``work(part, *own, *args)``, under a name that the dashboard shows.
+
+    ``each`` has what belongs to every part alone, results of other tasks too.
+    """
     call = dask.delayed(partial(_applied, work, args), pure=False, traverse=False)
     name = f"marginfold-{shown_name(work).replace(' ', '-')}-{uuid4().hex}"
-    return [call(part, dask_key_name=f"{name}-{i}") for i, part in enumerate(parts)]
+    owned = zip(parts, each or [()] * len(parts), strict=True)
+    return [call(part, *own, dask_key_name=f"{name}-{i}") for i, (part, own) in enumerate(owned)]
 
 
 def kept(parts: Sequence[Delayed], n_bytes: float) -> list[Delayed]:
@@ -109,7 +109,7 @@ def kept(parts: Sequence[Delayed], n_bytes: float) -> list[Delayed]:
         return list(parts)
     if client is None:
         return list(dask.persist(*parts))
-    with _quiet():
+    with quiet():
         return list(client.persist(list(parts), retries=RETRIES))
 
 
@@ -121,7 +121,7 @@ def computed(wanted: Sequence[Delayed], *, stage: str) -> list[Any]:
         results = list(dask.compute(*wanted))
         report(stage, len(wanted), len(wanted))
         return results
-    with _quiet():
+    with quiet():
         futures = client.compute(list(wanted), retries=RETRIES)
     for done, _ in enumerate(distributed.as_completed(futures), 1):
         report(stage, done, len(futures))
@@ -152,21 +152,11 @@ def current_client() -> Any:
 
 def shown_name(work: Callable[..., Any]) -> str:
     """Return the name of a function as words."""
-    while isinstance(work, partial):
-        work = next((arg for arg in work.args if callable(arg)), work.func)
     return str(getattr(work, "__name__", type(work).__name__)).strip("_").replace("_", " ")
 
 
-def _applied(work: Callable[..., Any], args: tuple[Any, ...], part: Any) -> Any:
-    return work(part, *args)
-
-
-def _on_pair(work: Callable[..., Any], pair: Sequence[Any], *args: Any) -> Any:
-    return work(*pair, *args)
-
-
-def _with_own(work: Callable[..., Block], own: Any, block: Block, *args: Any) -> Block:
-    return work(block, own, *args)
+def _applied(work: Callable[..., Any], args: tuple[Any, ...], *part: Any) -> Any:
+    return work(*part, *args)
 
 
 def _reweighted(block: Block, weights: Array) -> Block:
@@ -179,14 +169,6 @@ def _block_size(block: Block) -> int:
 
 
 sizes.register(Block, _block_size)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave out the advice to split a large graph: class numbers travel once, with their block."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sending large graph")
-        yield
 
 
 def _cluster_memory(client: Any) -> float | None:

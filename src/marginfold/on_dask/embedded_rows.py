@@ -1,4 +1,4 @@
-"""Rows in the coordinates of a feature map, in blocks on a cluster."""
+"""Rows in the coordinates of a feature map, in blocks on a cluster, and the graphs on them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from dask.delayed import Delayed
 
+from marginfold.errors import GraphError
 from marginfold.estimators.inputs import GraphForm
 from marginfold.feature_maps import FeatureMap, Linear
 from marginfold.geometry.metric import Metric, rank_of
-from marginfold.geometry.moments import scatter, spread
-from marginfold.graphs import GraphLike
-from marginfold.linalg.blocks import Block
+from marginfold.geometry.moments import class_means, scatter, spread, within_scatter
+from marginfold.graphs import (
+    AnchorGraph,
+    BetweenClassGraph,
+    GraphLike,
+    ScaledGraph,
+    SumGraph,
+    TotalGraph,
+    WithinClassGraph,
+)
+from marginfold.graphs.anchor_graph import Anchors, anchor_means, block_scatter, block_sums
+from marginfold.graphs.rule import graph_name
+from marginfold.linalg.blocks import Block, total
 from marginfold.linalg.tall import Array
 from marginfold.on_dask.blocks import DaskBlocks, kept, tasks
 from marginfold.on_dask.feature_maps import fit_feature_map
-from marginfold.on_dask.scatter import graph_form
 from marginfold.svm import BlockRows
 from marginfold.validation.rows import UNLABELLED
+
+SUMS_ALONE = (AnchorGraph, BetweenClassGraph, TotalGraph, WithinClassGraph)
+"""Rules whose forms are sums over rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,12 +163,13 @@ def _counted_rows(
     ends = np.cumsum(lengths)[:-1]
     sizes = [int(np.count_nonzero(part)) for part in np.split(weights, ends)]
     starts = np.cumsum([0, *sizes[:-1]])
-    labelled = [
-        tasks([part], counted_rows, _short(own_codes), _short(own_weights), int(start))[0]
-        for part, own_codes, own_weights, start in zip(
-            parts, np.split(codes, ends), np.split(weights, ends), starts, strict=True
+    each = [
+        (_short(own_codes), _short(own_weights), int(start))
+        for own_codes, own_weights, start in zip(
+            np.split(codes, ends), np.split(weights, ends), starts, strict=True
         )
     ]
+    labelled = tasks(parts, counted_rows, each=each)
     some = [i for i, size in enumerate(sizes) if size]
     n_bytes = 8.0 * n_features * sum(sizes)
     return DaskBlocks(kept([labelled[i] for i in some], n_bytes), np.array(sizes)[some], n_features)
@@ -179,7 +194,80 @@ def _points(feature_map: FeatureMap, rows: DaskBlocks, blocks: DaskBlocks) -> Da
 
 def _members(rows: DaskBlocks, codes: Array, code: int, factor: float) -> DaskBlocks:
     sizes = [int(np.count_nonzero(part == code)) for part in rows.cut(codes)]
-    starts = [int(start) for start in np.cumsum([0, *sizes[:-1]])]
+    starts = [(int(start),) for start in np.cumsum([0, *sizes[:-1]])]
     some = [i for i, size in enumerate(sizes) if size]
-    members = rows.derived(members_of_class, starts, code, factor)
+    members = tasks(rows.parts, members_of_class, code, factor, each=starts)
     return DaskBlocks([members[i] for i in some], np.array(sizes)[some], rows.n_columns)
+
+
+def check_graph(rule: GraphLike | None) -> None:
+    """Refuse a graph that needs all rows at one place; None is no graph."""
+    if isinstance(rule, SumGraph):
+        check_graph(rule.first)
+        check_graph(rule.second)
+    elif isinstance(rule, ScaledGraph):
+        check_graph(rule.graph)
+    elif rule is not None and not isinstance(rule, SUMS_ALONE):
+        raise GraphError(
+            f"{graph_name(rule)} needs all rows at one place, and got a dask collection; use "
+            "graph=AnchorGraph(), which joins near rows through a few anchors, or 'within', "
+            "'between' or 'total'."
+        )
+
+
+def graph_form(
+    rule: GraphLike, blocks: DaskBlocks, points: DaskBlocks, codes: Array, weights: Array
+) -> GraphForm:
+    """Return the form, in coordinates, of a graph that is built on points.
+
+    Codes and weights belong to the same rows.
+    """
+    if isinstance(rule, SumGraph):
+        first, second = (
+            graph_form(part, blocks, points, codes, weights) for part in (rule.first, rule.second)
+        )
+        return GraphForm(first.scatter + second.scatter, first.degrees + second.degrees)
+    if isinstance(rule, ScaledGraph):
+        form = graph_form(rule.graph, blocks, points, codes, weights)
+        return GraphForm(rule.factor * form.scatter, rule.factor * form.degrees)
+    if isinstance(rule, AnchorGraph):
+        return GraphForm(_anchor_scatter(rule, blocks, points, weights), weights)
+    if isinstance(rule, TotalGraph):
+        return GraphForm(spread(blocks), weights)
+    check_graph(rule)
+    return _class_form(rule, blocks, codes, weights)
+
+
+def _class_form(rule: GraphLike, blocks: DaskBlocks, codes: Array, weights: Array) -> GraphForm:
+    n_classes = int(codes.max(initial=UNLABELLED)) + 1
+    sizes, means = class_means(blocks, n_classes)
+    if isinstance(rule, WithinClassGraph):
+        degrees = np.where(codes == UNLABELLED, 0.0, weights)
+        return GraphForm(within_scatter(blocks, means), degrees)
+    centred = (means - sizes @ means / sizes.sum()) * np.sqrt(sizes)[:, None]
+    return GraphForm(centred.T @ centred, np.zeros(len(codes)))
+
+
+def _anchor_scatter(
+    rule: AnchorGraph, blocks: DaskBlocks, points: DaskBlocks, weights: Array
+) -> Array:
+    anchors = rule.choose(points, weights)
+    size = (8.0 + 4.0) * anchors.n_neighbors * blocks.n_rows
+    links = kept(tasks(points.parts, anchor_weights, anchors), size)
+    means = anchor_means(blocks.map_with(links, anchor_sums))
+    return total(blocks.map_with(links, anchor_scatter, means))
+
+
+def anchor_weights(points: Block, anchors: Anchors) -> sp.csr_array:
+    """Return the weights of the rows of a block on the anchors."""
+    return anchors.weights(points.Z)
+
+
+def anchor_sums(block: Block, S: sp.csr_array) -> tuple[Array, Array]:
+    """Return what the rows of a block add to the sums of the anchors."""
+    return block_sums(S, block.Z, block.weights)
+
+
+def anchor_scatter(block: Block, S: sp.csr_array, means: Array) -> Array:
+    """Return what the rows of a block add to Z'LZ, given the means at all anchors."""
+    return block_scatter(S, block.Z, block.weights, means)

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps import ExactKernel, FeatureMap, Linear, LowRankKernel, Transformed
 from marginfold.geometry.moments import row_sums
-from marginfold.graphs.anchors import picked_rows
+from marginfold.graphs.anchor_graph import picked_rows
 from marginfold.linalg.blocks import Block, total
 from marginfold.linalg.tall import Array
 from marginfold.on_dask.blocks import DaskBlocks
@@ -34,9 +34,6 @@ NEEDS_NO_ROWS = (
     SkewedChi2Sampler,
 )
 """Transformers that learn nothing from the rows but the number of features."""
-
-FEW_ROWS = 2
-"""Rows that such a transformer is given, to see their features."""
 
 
 def check_feature_map(feature_map: FeatureMap) -> None:
@@ -62,16 +59,9 @@ def check_feature_map(feature_map: FeatureMap) -> None:
 
 
 def fit_feature_map(feature_map: FeatureMap, rows: DaskBlocks, ranges: Array | None) -> int:
-    """Fit a feature map on the rows; return the number of coordinates.
+    """Fit a feature map in place on the rows that count; return the number of coordinates.
 
-    Parameters
-    ----------
-    feature_map : object
-        Unfitted; it is fitted in place.
-    rows : DaskBlocks
-        The rows that count.
-    ranges : array of shape (2, n_features) or None
-        Their smallest and largest values, if these are known.
+    ``ranges`` are the smallest and largest values of each feature, if these are known.
     """
     check_feature_map(feature_map)
     if isinstance(feature_map, LowRankKernel):
@@ -134,7 +124,8 @@ def _fitted(transformer: Any, rows: DaskBlocks) -> Any:
         return transformer
     if isinstance(transformer, Nystroem):
         return _fitted_nystroem(clone(transformer), rows)
-    return clone(transformer).fit(rows_at(rows, np.arange(min(FEW_ROWS, rows.n_rows))))
+    few = np.arange(min(2, rows.n_rows))  # it looks at their features alone
+    return clone(transformer).fit(rows_at(rows, few))
 
 
 def _fitted_nystroem(nystroem: Nystroem, rows: DaskBlocks) -> Nystroem:

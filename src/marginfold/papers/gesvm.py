@@ -200,7 +200,7 @@ def graph_of(task: Task) -> Any:
 
 def plain_svm(kernel: str, cost: float) -> GESVC:
     """Return the support vector machine without a graph."""
-    return GESVC(C=cost, graph_weight=0.0, **_kernel(kernel))
+    return GESVC(C=cost, graph_weight=0.0, multiclass="one_vs_rest", **_kernel(kernel))
 
 
 def graph_svm(kernel: str, graph: Any, weight: float) -> GESVC:
@@ -210,6 +210,7 @@ def graph_svm(kernel: str, graph: Any, weight: float) -> GESVC:
         graph=graph,
         graph_weight=weight,
         normalize_graph=False,
+        multiclass="one_vs_rest",
         **_kernel(kernel),
     )
 

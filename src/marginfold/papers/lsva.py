@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,139 +42,53 @@ from marginfold.svm import LibSVM
 
 STUDY = "lsva"
 
-
 N_FOLDS, INNER_FOLDS = 5, 3
 """Folds of 000 section IV, and those inside the training rows of the nested protocol."""
 
-
 HEAD = "1-nn"
 """The classifier of 000 section IV."""
-
 
 BINARY = (
     *("australian", "breast", "diabetes", "german", "heart"),
     *("ionosphere", "liver", "sonar", "transfusion"),
 )
 
-
 MULTICLASS = (
     *("balance", "ecoli", "glass", "iris", "soy3"),
     *("tae", "thyroid", "vehicle", "vowel", "wine"),
 )
 
-
 COST = 100.0
 """C of 000 section IV."""
-
 
 NEIGHBORS, WIDTH = 10, 2.0
 """K and 2 sigma^2 of 000 section IV."""
 
-
 WEIGHTS = (0.1, 100.0)
 """The range of lambda in 000 section IV; it has 30 values, and does not say how they are spread."""
-
 
 LIBSVM_GAP = 1e-3
 """Duality gap that is asked of libsvm with kernels, whose rank is n; its own criterion is 1e-6."""
 
-
-Make = Callable[[StudySize, int], EmbeddingMethod]
-
-
-@dataclass(frozen=True)
-class TableColumn:
-    """A column: how it is made, which printed column it stands beside, and if as a variant."""
-
-    make: Make
-    printed: str
-    variant: bool = False
-
-
-def _graph() -> NeighborGraph:
-    return NeighborGraph(NEIGHBORS, width=WIDTH)
-
-
-def _llsva(**options: Any) -> Make:
-    def make(size: StudySize, n_columns: int) -> EmbeddingMethod:
-        settings: dict[str, Any] = {"graph": _graph(), "class_weight": None} | options
-        estimator = LSVA(n_columns, C=COST, normalize_graph=False, **settings)
-        return EmbeddingMethod(estimator, size.weights(*WEIGHTS))
-
-    return make
-
-
-def _mmda(**options: Any) -> Make:
-    return lambda size, n_columns: EmbeddingMethod(
-        MMDA(n_columns, **({"C": COST, "class_weight": None} | options))
-    )
-
-
-def _rbf() -> ExactKernel:
-    return ExactKernel("rbf", gamma="auto")
-
-
-def _klsva(**options: Any) -> Make:
-    def make(size: StudySize, n_columns: int) -> EmbeddingMethod:
-        settings: dict[str, Any] = {"graph": _graph(), "class_weight": None} | options
-        estimator = LSVA(
-            size.n_kernel_components,
-            C=COST,
-            kernel=_rbf(),
-            normalize_graph=False,
-            solver=LibSVM(tol=LIBSVM_GAP),
-            **settings,
-        )
-        return EmbeddingMethod(estimator, size.weights(*WEIGHTS, kernel=True))
-
-    return make
-
-
-def _kmmda(size: StudySize, n_columns: int) -> EmbeddingMethod:
-    solver = LibSVM(tol=LIBSVM_GAP)
-    return _mmda(kernel=_rbf(), solver=solver)(size, size.n_kernel_components)
-
-
-LINEAR: dict[str, TableColumn] = {
-    "1-NN": TableColumn(lambda size, d: EmbeddingMethod(None, nested=False), "1-NN"),
-    "LLSVA": TableColumn(_llsva(), "LLSVA"),
-    "PCA": TableColumn(lambda size, d: EmbeddingMethod(SVMPCA(d)), "PCA"),
-    "LDA": TableColumn(lambda size, d: EmbeddingMethod(LDA()), "LDA"),
-    "LPP": TableColumn(lambda size, d: EmbeddingMethod(LPP(d, graph=_graph())), "LPP"),
-    "MMDA": TableColumn(_mmda(), "MMDA"),
-    "LLSVA balanced": TableColumn(_llsva(class_weight="balanced"), "LLSVA", variant=True),
-    "MMDA balanced": TableColumn(_mmda(class_weight="balanced"), "MMDA", variant=True),
-}
+LINEAR = ("1-NN", "LLSVA", "PCA", "LDA", "LPP", "MMDA", "LLSVA balanced", "MMDA balanced")
 """Columns of Tables I and III, the printed ones first."""
 
-
-KERNEL: dict[str, TableColumn] = {
-    "1-NN": LINEAR["1-NN"],
-    "KLSVA": TableColumn(_klsva(), "KLSVA"),
-    "KPCA": TableColumn(lambda size, d: EmbeddingMethod(SVMPCA(d, kernel=_rbf())), "KPCA"),
-    "KDA": TableColumn(lambda size, d: EmbeddingMethod(KDA(kernel=_rbf())), "KDA"),
-    "LE": TableColumn(lambda size, d: EmbeddingMethod(LaplacianEigenmaps(d, graph=_graph())), "LE"),
-    "KMMDA": TableColumn(_kmmda, "KMMDA"),
-    "KLSVA balanced": TableColumn(_klsva(class_weight="balanced"), "KLSVA", variant=True),
-    "kernel LPP": TableColumn(
-        lambda size, d: EmbeddingMethod(LPP(d, graph=_graph(), kernel=_rbf())), "LE", True
-    ),
-}
+KERNEL = ("1-NN", "KLSVA", "KPCA", "KDA", "LE", "KMMDA", "KLSVA balanced", "kernel LPP")
 """Columns of Tables II and IV."""
 
+VARIANTS = {
+    "LLSVA balanced": "LLSVA",
+    "MMDA balanced": "MMDA",
+    "KLSVA balanced": "KLSVA",
+    "kernel LPP": "LE",
+}
+"""Columns that are not printed, and the printed ones that they stand beside."""
 
-NESTED: tuple[str, ...] = ("LLSVA", "LLSVA balanced", "MMDA", "MMDA balanced", "PCA", "LDA", "LPP")
+NESTED = ("LLSVA", "LLSVA balanced", "MMDA", "MMDA balanced", "PCA", "LDA", "LPP")
 """Linear methods whose weight and dimension are also chosen inside the training rows."""
 
-
 PERMUTED = "LLSVA permuted graph"
-"""The control: the same graph on other rows."""
-
-
-def permuted(size: StudySize, n_columns: int, seed: int) -> EmbeddingMethod:
-    """Return LLSVA with the nodes of its graph permuted: the spectrum is kept, geometry is not."""
-    return _llsva(graph=PermutedGraph(_graph(), random_state=seed))(size, n_columns)
-
+"""The control: the same graph on other rows, which keeps the spectrum and not the geometry."""
 
 TABLES = {
     "I": (BINARY, LINEAR),
@@ -185,18 +98,14 @@ TABLES = {
 }
 """Rows and columns of the tables."""
 
-
 FIGURES = {"figure 1": ("LLSVA", "LDA", "PCA", "LPP"), "figure 2": ("KLSVA", "KDA", "KPCA", "LE")}
 """Panels of the figures, all of thyroid."""
-
 
 FIGURE_WEIGHT = 1.0
 """Graph weight of the figures: the paper gives none."""
 
-
-SHARED = LINEAR.keys() & KERNEL.keys()
+SHARED = {*LINEAR} & {*KERNEL}
 """Columns that several tables have; they alone make no table."""
-
 
 TITLES = {
     "I": "Linear methods, two classes",
@@ -204,7 +113,6 @@ TITLES = {
     "III": "Linear methods, several classes",
     "IV": "Kernel methods, several classes",
 }
-
 
 KERNEL_REMARK = (
     "The paper prints no kernel width (ours is gamma = 1/d), does not say how LE embeds new "
@@ -223,7 +131,6 @@ REMARKS = {
 }
 """Why cells differ, one sentence a table."""
 
-
 ERRATA = {
     "I": ("E7", "E7b", "E8", "E9"),
     "II": ("E1", "E2", "E3", "E9"),
@@ -231,10 +138,8 @@ ERRATA = {
     "IV": ("E1", "E2", "E3", "E8", "E9"),
 }
 
-
 STANDARD_ERRORS = 2.0
 """A mean difference within so many standard errors is none."""
-
 
 COMPARISONS = (
     ("LLSVA", "paper", PERMUTED, "paper"),
@@ -284,13 +189,45 @@ def evaluate(task: Task) -> list[Result]:
     nested = task.protocol == "nested"
     rows = scaled_fold(X, y, train, test, "train" if nested else "whole")
     size = study_size(task.options["scale"])
-    if task.method == PERMUTED:
-        embedding = permuted(size, X.shape[1], task.seed * N_FOLDS + task.fold)
-    else:
-        embedding = (LINEAR | KERNEL)[task.method].make(size, X.shape[1])
+    method = embedding(task.method, size, X.shape[1], task.seed * N_FOLDS + task.fold)
     if nested:
-        return measure_nested(embedding, rows, [HEAD], n_folds=INNER_FOLDS, seed=task.seed)
-    return measure(embedding, rows, [HEAD])
+        return measure_nested(method, rows, [HEAD], n_folds=INNER_FOLDS, seed=task.seed)
+    return measure(method, rows, [HEAD])
+
+
+def embedding(method: str, size: StudySize, n_columns: int, seed: int = 0) -> EmbeddingMethod:
+    """Return a method of the tables; the seed is that of a permuted graph."""
+    graph: Any = NeighborGraph(NEIGHBORS, width=WIDTH)
+    rbf = ExactKernel("rbf", gamma="auto")
+    name = method.removesuffix(" balanced")
+    class_weight = None if name == method else "balanced"
+    margin: dict[str, Any] = {"C": COST, "class_weight": class_weight, "tasks": "one_vs_rest"}
+    if name in ("KLSVA", "KMMDA"):
+        margin |= {"kernel": rbf, "solver": LibSVM(tol=LIBSVM_GAP)}
+        n_columns = size.n_kernel_components
+    if method == PERMUTED:
+        graph = PermutedGraph(graph, random_state=seed)
+    match name:
+        case "1-NN":
+            return EmbeddingMethod(None, nested=False)
+        case "PCA":
+            return EmbeddingMethod(SVMPCA(n_columns))
+        case "KPCA":
+            return EmbeddingMethod(SVMPCA(n_columns, kernel=rbf))
+        case "LDA":
+            return EmbeddingMethod(LDA())
+        case "KDA":
+            return EmbeddingMethod(KDA(kernel=rbf))
+        case "LPP":
+            return EmbeddingMethod(LPP(n_columns, graph=graph))
+        case "kernel LPP":
+            return EmbeddingMethod(LPP(n_columns, graph=graph, kernel=rbf))
+        case "LE":
+            return EmbeddingMethod(LaplacianEigenmaps(n_columns, graph=graph))
+        case "MMDA" | "KMMDA":
+            return EmbeddingMethod(MMDA(n_columns, **margin))
+    estimator = LSVA(n_columns, graph=graph, normalize_graph=False, **margin)
+    return EmbeddingMethod(estimator, size.weights(*WEIGHTS, kernel="kernel" in margin))
 
 
 def draw_coordinates(task: Task) -> list[Result]:
@@ -298,9 +235,9 @@ def draw_coordinates(task: Task) -> list[Result]:
     X, y = rows_and_labels(task.dataset)
     everything = np.arange(len(X))
     rows, _ = split_scaled(X, everything, everything, "whole")
-    embedding = (LINEAR | KERNEL)[task.method].make(study_size("quick"), 2)
-    estimator = embedding.estimator
-    if embedding.weights:
+    method = embedding(task.method, study_size("quick"), 2)
+    estimator = method.estimator
+    if method.weights:
         estimator = estimator.set_params(n_components=2, graph_weight=FIGURE_WEIGHT)
     Z = estimator.fit(rows, y).transform(rows)
     return coordinate_results(Z[:, :2], y.tolist())
@@ -324,16 +261,14 @@ def _table(number: str, evidence: Evidence, size: StudySize) -> Table:
     cells = []
     for dataset in names:
         n_rows = row_count(dataset)
-        for method, made in columns.items():
+        for method in columns:
             records = evidence.records(dataset=dataset, method=method, protocol="paper")
-            beside = numbers.get((dataset, made.printed))
-            values = best_by_seed(records)
             cells.append(
                 cell(
-                    *(dataset, method, records, values),
+                    *(dataset, method, records, best_by_seed(records)),
                     n_rows=n_rows,
-                    printed=beside,
-                    counted=not made.variant,
+                    printed=numbers.get((dataset, VARIANTS.get(method, method))),
+                    counted=method not in VARIANTS,
                 )
             )
         for method in (*NESTED, PERMUTED) if columns is LINEAR else ():

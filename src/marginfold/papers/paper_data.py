@@ -16,7 +16,6 @@ SCALINGS = {
     "train": "each feature to [-1, 1] on the training rows",
     "whole": "each feature to [-1, 1] on all rows before they are split, as the papers did",
     "global": "one factor for the whole matrix to [-1, 1] before it is split (001: 'uniformly')",
-    "none": "as they are",
 }
 """The scalings by name, in words."""
 
@@ -54,19 +53,9 @@ def row_count(name: str) -> int:
 def split_scaled(
     X: Array, train: Array, test: Array, scaling: str = "train"
 ) -> tuple[Array, Array]:
-    """Return scaled training and test rows; missing values become the mean of their feature.
+    """Return scaled training and test rows, by their numbers and a name in `SCALINGS`.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        NaN marks a missing value.
-    train, test : arrays of row numbers
-    scaling : str
-        A name in `SCALINGS`.
-
-    Returns
-    -------
-    train_rows, test_rows : arrays
+    NaN marks a missing value, which becomes the mean of its feature.
 
     Examples
     --------
@@ -102,8 +91,6 @@ def _means(seen: Array, *, within_range: bool) -> Array:
 
 
 def _range(seen: Array, scaling: str) -> tuple[Array, Array]:
-    if scaling == "none":
-        return np.zeros(seen.shape[1]), np.ones(seen.shape[1])
     low, high = seen.min(axis=0), seen.max(axis=0)
     if scaling == "global":
         low, high = np.full_like(low, low.min()), np.full_like(high, high.max())

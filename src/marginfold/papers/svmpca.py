@@ -68,9 +68,6 @@ KERNEL_REMARK = (
 FROM_CURVE = "{} from curve"
 """The column of a distance to the sine without noise."""
 
-SECOND = "score 2"
-"""What the paper rebuilds the curve from, by its name in `COMPONENTS`."""
-
 
 def study_tasks(size: StudySize, table: str | None = None) -> list[Task]:
     """Return the tasks of all figures, or of one ("figure 2")."""
@@ -216,14 +213,14 @@ def _kernel_table(evidence: Evidence, size: StudySize) -> Table:
 
 
 def _about_the_second(cells: Sequence[Cell]) -> str:
-    """Say at how many of the measured widths the second score denoises."""
+    """Say at how many widths the second score denoises, from which the paper rebuilds the curve."""
     noisy, second = (
         {
             c.row: c.value
             for c in cells
             if c.column == FROM_CURVE.format(name) and c.value is not None
         }
-        for name in ("rows", SECOND)
+        for name in ("rows", "score 2")
     )
     nearer = [second[row] < noisy[row] for row in noisy if row in second]
     return KERNEL_REMARK.format(n=sum(nearer), n_widths=len(nearer))

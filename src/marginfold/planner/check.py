@@ -24,7 +24,6 @@ FEWEST_CHUNKS = 10
 WITHOUT_BLOCKS = ("LaplacianEigenmaps", "LocallyLinearEmbedding", "MRGEPSVC", "NPE", "TwinSVC")
 """Methods that need all rows in one place, as they are by default."""
 
-
 MOST_ARRAYS = 12
 """Arrays of rows x (rows + columns) that no fit exceeds, beside a few dozen megabytes."""
 
@@ -59,7 +58,7 @@ def alternative(estimator: Any, work: Workload) -> str:
 def _candidates(estimator: Any, work: Workload) -> Iterator[tuple[str, Workload]]:
     name = type(estimator).__name__
     kernel: Any = getattr(estimator, "kernel", None)
-    if work.route == "exact kernel":
+    if work.route in ("exact kernel", "gram"):
         for rank in RANKS:
             yield _low_rank_line(name, kernel, rank), replace(work, route="low rank", rank=rank)
     elif is_linear(kernel) and work.rank > min(RANKS):
@@ -116,18 +115,15 @@ def _worst_step(work: Workload) -> str:
 def _fewer_rows(work: Workload) -> str:
     """Return how to leave out rows until the rest fits."""
     rows, step = work.rows, 1
+    whole_kernel = work.route == "exact kernel" and work.kernel_rank is None
+    grows = whole_kernel or work.rank == rows.n_rows  # the rank, with the rows
     while rows.n_rows // step > 2:
         step *= 2
         part = replace(rows, n_rows=rows.n_rows // step, read_bytes=rows.read_bytes / step)
-        rank = work.rank // step if work.rank in (rows.n_rows, _full_rank(work)) else work.rank
-        rank = min(rank, part.n_rows)
+        rank = min(work.rank // step if grows else work.rank, part.n_rows)
         if has_memory(peak_memory(replace(work, rows=part, rank=rank))):
             break
     return f"fit a part of the rows, for example X[::{step}] and y[::{step}]."
-
-
-def _full_rank(work: Workload) -> int | None:
-    return work.rank if work.route == "exact kernel" and work.kernel_rank is None else None
 
 
 def _is_small(X: Any) -> bool:

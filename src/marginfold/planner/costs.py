@@ -17,7 +17,7 @@ from typing import Any
 from marginfold.graphs import ReconstructionGraph
 from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS, TREE_MAX_COLUMNS
 from marginfold.planner.workload import Workload, anchors_of, neighbors_of
-from marginfold.svm.policy import MANY_DIMENSIONS
+from marginfold.svm.interior_point import MANY_DIMENSIONS
 
 FLOAT, BASE = 8.0, 8e6
 """Bytes of a number, and of any fit: small arrays, and pages that the allocator keeps."""
@@ -36,6 +36,10 @@ KERNEL_SQUARES, PART_SQUARES, LEADING_SQUARES = 8.5, 5.0, 1.5
 
 EIGENVALUES, PART_EIGENVALUES, LANCZOS_COLUMNS = 9.0, 3.5, 40.0
 """Operations of the same: in units of n cubed, for some pairs, products for each of a few."""
+
+GRAM_SQUARES, GRAM_OPERATIONS, LIBSVM_BYTES = 4.0, 2.5, 9e8
+"""Arrays of rows x rows of a kernel with a graph, operations in units of n cubed; bytes of
+the columns that libsvm and the certificate keep, at most, without a graph."""
 
 WIDE_COPIES, MAP_COPIES, SEARCH_COPIES = 6.0, 1.0, 5.0
 """Copies of the rows while wide ones are factorised, mapped, and searched for neighbors."""
@@ -128,6 +132,8 @@ def _steps(work: Workload) -> Iterator[Cost]:
         yield _coordinates(work)
     for rule in work.graphs:
         yield _graph(work, rule)
+    if work.route == "gram":
+        yield _gram(work)
     if work.route == "graph":
         yield _components(work)
         return
@@ -177,6 +183,17 @@ def _coordinates(work: Workload) -> Cost:
         copied = whole * work.rows.density
         temporary, kept = squares * FLOAT * n * n + copied, 2.0 * tall + copied
     return Cost("coordinates", temporary, kept, OVERHEAD + scatter + seconds)
+
+
+def _gram(work: Workload) -> Cost:
+    """Return the cost of kernel matrices in the metric of a graph; without one few are formed."""
+    n, stored = work.rows.n_rows, work.rows.n_columns * work.rows.density
+    seconds = (2 * PRODUCT * stored + KERNEL_VALUE) * n * n
+    if not work.graphs:
+        kept = min(LIBSVM_BYTES, 1.5 * FLOAT * n * n)
+        return Cost("kernel", kept, 0.0, OVERHEAD + seconds)
+    seconds += GRAM_OPERATIONS * PRODUCT * n**3
+    return Cost("kernel", GRAM_SQUARES * FLOAT * n * n, 0.0, OVERHEAD + seconds)
 
 
 def _graph(work: Workload, rule: Any) -> Cost:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid, check_cv
 
 from marginfold.errors import InvalidInputError
+from marginfold.linalg.tall import one_blas_thread
 from marginfold.planner.check import alternative
 from marginfold.planner.costs import peak_memory, peaks, step_costs
-from marginfold.planner.machine import slowness
 from marginfold.planner.workload import (
     N_CLASSES,
     Rows,
@@ -28,8 +30,14 @@ from marginfold.validation.rows import is_unlabelled
 UNCERTAINTY = 4.0
 """Factor by which the time may differ either way (see ``benchmarks/planner.py``)."""
 
-MINUTE, HOUR = 60.0, 3600.0
-"""Seconds of larger units."""
+SIZE, REPEATS = 400, 3
+"""Shape of the matrix product that is timed, and how often it is."""
+
+REFERENCE_SECONDS = 3.2e-3
+"""The time of this product where the rates of `marginfold.planner.costs` were measured."""
+
+PLAUSIBLE = (0.1, 20.0)
+"""Range of the factor: a machine outside is more likely to have been busy."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +72,9 @@ class Plan:
     rank : int
         Coordinates in which each row is represented; an upper bound where the data decide.
     route : str
-        "primal", "dual" (more columns than rows), "exact kernel", "low rank" (a feature map or
-        transformer), "graph" (no coordinates) or "blocks" (dask: the memory is that of this
-        process, not of the workers).
+        "primal", "dual" (more columns than rows), "exact kernel", "gram" (a kernel matrix without
+        coordinates), "low rank" (a feature map or transformer), "graph" (no coordinates) or
+        "blocks" (dask: the memory is that of this process, not of the workers).
     steps : tuple of Step
     available_bytes : int or None
         Memory that is available now, None if that is unknown.
@@ -196,7 +204,7 @@ def duration(seconds: float) -> str:
     >>> duration(0.0123), duration(75), duration(9000)
     ('12 ms', '1.2 min', '2.5 h')
     """
-    sizes = {"h": HOUR, "min": MINUTE, "s": 1.0, "ms": 1e-3}
+    sizes = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3}
     unit = next((unit for unit, size in sizes.items() if seconds >= size), "ms")
     count = seconds / sizes[unit]
     return f"{count:.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"
@@ -243,23 +251,28 @@ def _steps(part: _Part) -> Iterator[Step]:
         yield Step(name, memory + part.held_bytes, part.fits * slowness() * cost.seconds)
 
 
+@cache
+def slowness() -> float:
+    """Return how many times longer than on the machine of the rates work takes here.
+
+    One small matrix product is timed at the first call, about 10 ms.
+    """
+    A = np.linspace(0.0, 1.0, SIZE * SIZE).reshape(SIZE, SIZE)
+    times = []
+    with one_blas_thread():
+        A @ A
+        for _ in range(REPEATS):
+            begun = time.thread_time()
+            A @ A
+            times.append(time.thread_time() - begun)
+    return float(np.clip(min(times) / REFERENCE_SECONDS, *PLAUSIBLE))
+
+
 @dataclass(frozen=True)
 class _Part:
-    """Fits of one estimator inside another.
+    """Fits of an estimator of this package inside another, one after the other.
 
-    Attributes
-    ----------
-    estimator : object
-        One of this package.
-    work : Workload
-    fits : int
-        How many fits like this, one after the other.
-    name : str
-        What its steps are called before their own names.
-    held_bytes : float
-        Memory that others hold meanwhile.
-    note : str
-        What was assumed.
+    Its steps are called ``name`` before their own names; others hold ``held_bytes`` meanwhile.
     """
 
     estimator: Any

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from marginfold.errors import InvalidParameterError
 from marginfold.feature_maps import ExactKernel, KernelLike, Linear
+from marginfold.feature_maps.affordable import affordable_kernel
 from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.graphs import SHORTHANDS
 from marginfold.graphs.anchor_graph import MOST_ANCHORS, ROWS_PER_ANCHOR, AnchorGraph
@@ -66,7 +68,8 @@ class Workload:
     rows : Rows
     route : str
         "primal" (as many coordinates as columns), "dual" (as many as rows), "exact kernel",
-        "low rank" (fewer, by a map), "graph" (no coordinates) or "blocks" (dask).
+        "low rank" (fewer, by a map), "gram" (a kernel matrix and no coordinates), "graph" (no
+        coordinates) or "blocks" (dask).
     rank : int
         Coordinates of each row.
     kernel_rank : int or None
@@ -129,8 +132,22 @@ def workload_of(estimator: Any, rows: Rows, n_classes: int = N_CLASSES) -> Workl
             return None
         return _with_parts(Workload(rows, "graph", 0), estimator, n_classes)
     leading = _components_of(estimator) if hasattr(estimator, "_map_options") else None
-    mapped = _mapped(estimator.kernel, rows, leading)
+    kernel, exact = estimator.kernel, False
+    if hasattr(estimator, "normalize_graph") and hasattr(estimator, "multiclass"):
+        kernel, exact = _machine_kernel(estimator, rows)
+    mapped = Workload(rows, "gram", 0) if exact else _mapped(kernel, rows, leading)
     return None if mapped is None else _with_parts(mapped, estimator, n_classes)
+
+
+def _machine_kernel(estimator: Any, rows: Rows) -> tuple[KernelLike, bool]:
+    """Return the kernel that a classifier fits, and whether it does so without coordinates."""
+    weight = estimator.graph_weight
+    graph = not isinstance(weight, Real) or float(weight) > 0
+    try:
+        kernel = affordable_kernel(estimator.kernel, rows.n_rows, graph=graph)
+    except InvalidParameterError:  # the fit will say so
+        return estimator.kernel, False
+    return kernel, isinstance(kernel, ExactKernel) and not rows.blocks
 
 
 def _with_parts(workload: Workload, estimator: Any, n_classes: int) -> Workload:
@@ -162,20 +179,18 @@ def _mapped(kernel: KernelLike, rows: Rows, leading: int | None) -> Workload | N
     if isinstance(kernel, Linear) or (isinstance(kernel, str) and kernel == "linear"):
         return Workload(rows, "dual", n) if n < d else Workload(rows, "primal", d)
     named = isinstance(kernel, str) and kernel in KERNELS
-    if named or isinstance(kernel, ExactKernel) or _is_function(kernel):
+    transforms = hasattr(kernel, "transform")
+    is_function = callable(kernel) and not isinstance(kernel, type) and not transforms
+    if named or isinstance(kernel, ExactKernel) or is_function:
         limits = [
             rank for rank in (getattr(kernel, "rank", None), leading) if isinstance(rank, int)
         ]
         if limits and min(limits) < n:
             return Workload(rows, "exact kernel", min(limits), min(limits))
         return Workload(rows, "exact kernel", max(1, int(KERNEL_SHARE * n)))
-    if hasattr(kernel, "transform") and not isinstance(kernel, type):
+    if transforms and not isinstance(kernel, type):
         return Workload(rows, "low rank", min(output_columns(kernel, d), n))
     return None
-
-
-def _is_function(kernel: KernelLike) -> bool:
-    return callable(kernel) and not isinstance(kernel, type) and not hasattr(kernel, "transform")
 
 
 def _components_of(estimator: Any) -> int | None:

@@ -1,9 +1,14 @@
-"""A figure as a matplotlib drawing: panels of points, lines with bands and bars."""
+"""A figure as a matplotlib drawing: panels of points, lines with bands and bars.
+
+Every name of a figure has one look, told apart without relying on colour alone.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import matplotlib.style
 import numpy as np
@@ -17,7 +22,6 @@ from matplotlib.ticker import MaxNLocator
 
 from marginfold.errors import InvalidInputError
 from marginfold.linalg.tall import Array
-from marginfold.plotting.styles import CROSS, RC, Style, styles
 from marginfold.protocols.results import Figure, Panel, Series
 from marginfold.validation.parameters import Choice, shown
 
@@ -51,9 +55,6 @@ SCATTERED = ("points", "crosses")
 KINDS = Choice("points", "crosses", "line", "bars")
 """What a series can be drawn as."""
 
-ORDER_SEED = 0
-"""Of the order in which points are drawn."""
-
 AREAS = ((300, 22.0), (2000, 12.0), (np.inf, 6.0))
 """Area of a point, in points squared, up to a number of points."""
 
@@ -65,6 +66,44 @@ FEW_ON_A_LINE = 15
 
 BARS_WIDTH = 0.8
 """Share of the distance between neighbouring places that a group of bars fills."""
+
+Dash = Literal["-", "--", "-.", ":"]
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
+"""The colours of Okabe and Ito (2008), safe for colour-blind readers, without the pale yellow."""
+
+DASHES: tuple[Dash, ...] = ("-", "--", "-.", ":")
+"""Of lines; their number and that of the colours have no common factor: 28 looks."""
+
+SHAPES = ("o", "s", "^", "D", "v", "P")
+"""Of points: the next one once the colours are used up."""
+
+CROSS = "X"
+"""Of the points of a series of crosses."""
+
+RC = {
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10.0,
+    "axes.labelsize": 9.0,
+    "figure.facecolor": "white",
+    "font.size": 9.0,
+    "legend.fontsize": 9.0,
+    "text.parse_math": False,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+}
+"""Settings of matplotlib for our figures, over its own defaults; a $ in a label is a $."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """Colour, dash and shape of one series."""
+
+    color: str
+    dash: Dash
+    shape: str
+
 
 Styled = Sequence[tuple[Series, Style]]
 
@@ -101,15 +140,18 @@ def draw(figure: Figure) -> Drawing:
     width = SINGLE_WIDTH if alone else n_columns * PANEL_WIDTH
     height = SINGLE_HEIGHT if alone else n_rows * PANEL_HEIGHT
     with matplotlib.style.context(["default", RC]):
-        looks = styles(figure)
-        pixels = _too_many(figure, looks)
+        panels = [
+            list(zip(panel.series, looks, strict=True))
+            for panel, looks in zip(figure.panels, styles(figure), strict=True)
+        ]
+        everything = [pair for styled in panels for pair in styled]
         drawing = Drawing(figsize=(width, height), layout="constrained")
         places = drawing.subplots(n_rows, n_columns, squeeze=False).ravel()
-        for axes, panel, panel_looks in zip(places, figure.panels, looks, strict=False):
-            _draw_panel(axes, panel, panel_looks, pixels=pixels)
+        for axes, panel, styled in zip(places, figure.panels, panels, strict=False):
+            _draw_panel(axes, panel, styled, pixels=_too_many(everything))
         for axes in places[len(figure.panels) :]:
             axes.remove()
-        _draw_legend(drawing, figure, looks)
+        _draw_legend(drawing, everything)
     return drawing
 
 
@@ -138,21 +180,15 @@ def _check_series(series: Series, place: str) -> None:
         )
 
 
-def _too_many(figure: Figure, looks: list[list[Style]]) -> bool:
-    """Return whether the points of the figure are too many for vectors."""
-    pairs = [
-        (series, look)
-        for panel, panel_looks in zip(figure.panels, looks, strict=True)
-        for series, look in zip(panel.series, panel_looks, strict=True)
-        if series.kind in SCATTERED
-    ]
-    n_shapes = len({shape(series, look) for series, look in pairs})
-    n_points = sum(len(series.x) for series, _ in pairs)
+def _too_many(styled: Styled) -> bool:
+    """Return whether the points of a figure are too many for vectors."""
+    points = [(series, look) for series, look in styled if series.kind in SCATTERED]
+    n_shapes = len({shape(series, look) for series, look in points})
+    n_points = sum(len(series.x) for series, _ in points)
     return n_points > (MANY_POINTS if n_shapes == 1 else MANY_SHAPES)
 
 
-def _draw_panel(axes: Axes, panel: Panel, looks: list[Style], *, pixels: bool) -> None:
-    styled = list(zip(panel.series, looks, strict=True))
+def _draw_panel(axes: Axes, panel: Panel, styled: Styled, *, pixels: bool) -> None:
     draw_bars(axes, [(s, look) for s, look in styled if s.kind == "bars"])
     points = [(s, look) for s, look in styled if s.kind in SCATTERED]
     draw_points(axes, points, pixels=pixels)
@@ -183,13 +219,12 @@ def _set_ticks(axes: Axes, panel: Panel) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
 
 
-def _draw_legend(drawing: Drawing, figure: Figure, looks: list[list[Style]]) -> None:
+def _draw_legend(drawing: Drawing, styled: Styled) -> None:
     """Put the names below all panels, where they cover no data."""
     entries: dict[tuple[str, str], Artist] = {}
-    for panel, panel_looks in zip(figure.panels, looks, strict=True):
-        for series, look in zip(panel.series, panel_looks, strict=True):
-            if series.name:
-                entries.setdefault((series.name, series.kind), _key(series, look))
+    for series, look in styled:
+        if series.name:
+            entries.setdefault((series.name, series.kind), _key(series, look))
     if not entries:
         return
     names = [name for name, _ in entries]
@@ -226,7 +261,7 @@ def draw_points(axes: Axes, series: Styled, *, pixels: bool) -> None:
         return
     x, y = (np.concatenate([np.asarray(getattr(s, n), float) for s, _ in series]) for n in "xy")
     owner = np.repeat(np.arange(len(series)), [len(s.x) for s, _ in series])
-    order = np.random.default_rng(ORDER_SEED).permutation(len(owner))
+    order = np.random.default_rng(0).permutation(len(owner))
     order = order[np.isfinite(x[order]) & np.isfinite(y[order])]
     area = next(area for most, area in AREAS if len(order) <= most)
     points = axes.scatter(
@@ -286,3 +321,35 @@ def _draw_spread(axes: Axes, series: Series, x: Array, look: Style) -> None:
         axes.errorbar(
             x, series.y, yerr=series.spread, fmt="none", ecolor=color, elinewidth=1, capsize=2
         )
+
+
+def style(index: int) -> Style:
+    """Return the look of the series with this number.
+
+    Examples
+    --------
+    >>> from marginfold.plotting.drawing import style
+    >>> style(0) == style(7), style(0).color == style(7).color
+    (False, True)
+    """
+    return Style(
+        COLORS[index % len(COLORS)],
+        DASHES[index % len(DASHES)],
+        SHAPES[index // len(COLORS) % len(SHAPES)],
+    )
+
+
+def styles(figure: Figure) -> list[list[Style]]:
+    """Return the looks of all series, panel by panel: one name, one look in the whole figure."""
+    keys = [list(_keys(panel.series)) for panel in figure.panels]
+    order = dict.fromkeys(key for panel in keys for key in panel)
+    looks = {key: style(index) for index, key in enumerate(order)}
+    return [[looks[key] for key in panel] for panel in keys]
+
+
+def _keys(series: Sequence[Series]) -> Iterator[tuple[str, int]]:
+    """Yield the name of each series; those without one are counted."""
+    nameless = 0
+    for item in series:
+        yield (item.name, 0) if item.name else ("", nameless)
+        nameless += not item.name

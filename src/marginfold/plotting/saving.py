@@ -10,8 +10,7 @@ import re
 import matplotlib.style
 from matplotlib.figure import Figure as Drawing
 
-from marginfold.plotting.drawing import draw
-from marginfold.plotting.styles import RC
+from marginfold.plotting.drawing import RC, draw
 from marginfold.protocols.results import Figure
 from marginfold.runtime.files import write_file
 
@@ -20,12 +19,6 @@ SVG_DPI = 200
 
 PNG_DPI = 150
 """Of PNG files."""
-
-SALT = "marginfold"
-"""Of the names that matplotlib gives to parts of an SVG, which are random otherwise."""
-
-PREFIX_LENGTH = 8
-"""Hexadecimal digits before the names of parts: two figures of a page do not share any."""
 
 NO_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 """Nothing that changes from day to day or from version to version."""
@@ -61,7 +54,8 @@ def svg(figure: Figure | Drawing) -> str:
     """
     buffer = io.StringIO()
     drawing = _drawn(figure)
-    with matplotlib.style.context(["default", RC, {"svg.hashsalt": SALT}]):
+    salt = {"svg.hashsalt": "marginfold"}  # the names of parts are random otherwise
+    with matplotlib.style.context(["default", RC, salt]):
         drawing.savefig(buffer, format="svg", dpi=SVG_DPI, metadata=NO_METADATA)
     return _embeddable(buffer.getvalue())
 
@@ -112,5 +106,5 @@ def _embeddable(text: str) -> str:
     if sheet:
         text = text[: sheet.start()] + text[sheet.end() :]
         text = text.replace("<svg", f'<svg style="{sheet.group(1)}"', 1)
-    prefix = hashlib.sha256(text.encode()).hexdigest()[:PREFIX_LENGTH]
+    prefix = hashlib.sha256(text.encode()).hexdigest()[:8]  # shared by no two figures of a page
     return NAME.sub(rf"\g<1>f{prefix}-", text)

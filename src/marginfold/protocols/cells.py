@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,10 +63,8 @@ def _seed_of(one: Task | Record) -> tuple[Any, ...]:
     return (*identity, as_json(one.options))
 
 
-def best_by_seed(
-    records: Iterable[Record], *, largest: bool = False, ignore: Collection[str] = ()
-) -> list[SeedValue]:
-    """Return, for each seed, the least (or largest) mean over folds over all parameters.
+def best_by_seed(records: Iterable[Record]) -> list[SeedValue]:
+    """Return, for each seed, the least mean over folds over all parameters.
 
     This is the papers' protocol: the parameters and the dimension are chosen *on the test folds*.
     Parameters that some fold lacks do not count; of equal values the fewest dimensions win.
@@ -76,7 +74,7 @@ def best_by_seed(
     for r in records:
         n_folds[r.seed].add(r.fold)
         if r.value is not None:
-            params = tuple(sorted((k, v) for k, v in r.params.items() if k not in ignore))
+            params = tuple(sorted(r.params.items()))
             values[r.seed][params, r.dimension][r.fold] = r.value
     found = []
     for seed in sorted(values):
@@ -86,9 +84,8 @@ def best_by_seed(
             if len(folds) == len(n_folds[seed])
         ]
         if means:
-            sign = -1.0 if largest else 1.0
             value, dimension, params = min(
-                means, key=lambda m: (round(sign * m[0], EQUAL_DIGITS), m[1] or 0, str(m[2]))
+                means, key=lambda m: (round(m[0], EQUAL_DIGITS), m[1] or 0, str(m[2]))
             )
             found.append(SeedValue(seed, value, params, dimension))
     return found
@@ -125,20 +122,9 @@ def cell(
 ) -> Cell:
     """Return the cell of a table in percent, with its mark.
 
-    Parameters
-    ----------
-    row, column : str
-    records : sequence of Record
-        All that the cell rests on; a skipped one gives its reason.
-    values : sequence of SeedValue
-        Errors as shares.
-    n_rows : int
-        Rows of the data set, for the sampling error.
-    printed : Printed, optional
-    accuracy : bool, default=False
-        Whether the table shows 100 minus the error.
-    counted : bool, default=True
-        False for a variant of what is printed.
+    Values are errors as shares; ``accuracy`` shows 100 minus them.  The records are all that the
+    cell rests on (a skipped one gives its reason), ``n_rows`` are for the sampling error, and a
+    variant of what is printed is not ``counted``.
     """
     empty = Cell(
         row,

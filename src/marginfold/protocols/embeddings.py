@@ -54,14 +54,14 @@ class EmbeddingMethod:
 
     def curves(self, fold: Fold, heads: Sequence[str]) -> dict[tuple[str, float | None], Array]:
         """Return the errors by dimension for each head and graph weight."""
-        found = {}
+        found: dict[tuple[str, float | None], Array] = {}
         for weight, fitted in self.fits(fold.X, fold.y):
             rows, new = fold.X, fold.X_test
             if fitted is not None:
                 rows, new = fitted.transform(rows), fitted.transform(new)
-            for head in heads:
-                errors = errors_by_dimension(head, rows, fold.y, new, fold.y_test)
-                found[head, weight] = errors if self.nested else errors[-1:]
+            dimensions = None if self.nested else [rows.shape[1]]
+            errors = errors_by_dimension(heads, rows, fold.y, new, fold.y_test, dimensions)
+            found |= {(head, weight): errors[head] for head in heads}
         return found
 
 

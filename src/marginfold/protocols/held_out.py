@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ from marginfold.validation.rows import is_unlabelled, unique_labels
 
 HEAD = "1-nn"
 """The head that scores a transformer if nothing else is said."""
+
+CENTROID = "centroid"
+"""The head that takes the nearest class mean."""
 
 Scoring = str | Callable[..., float] | None
 
@@ -79,14 +82,12 @@ def held_out_score(
             return float(np.mean(np.asarray(fitted.predict(test)) == y[split.test]))
         return float(get_scorer(scoring)(fitted, test, y[split.test]))
     known = split.labelled
+    head = HEAD if scoring is None else str(scoring)
+    rows, new = dense(fitted.transform(train))[known], dense(fitted.transform(test))
     errors = errors_by_dimension(
-        HEAD if scoring is None else str(scoring),
-        dense(fitted.transform(train))[known],
-        split.labels[known],
-        dense(fitted.transform(test)),
-        y[split.test],
+        [head], rows, split.labels[known], new, y[split.test], [rows.shape[1]]
     )
-    return float(1.0 - errors[-1])
+    return float(1.0 - errors[head][-1])
 
 
 def check_scored(estimator: Any) -> None:
@@ -154,39 +155,48 @@ def _check_classes(fitted: Any, marker: Any) -> None:
 
 
 def errors_by_dimension(
-    head: str, train: Array, train_labels: Array, test: Array, test_labels: Array
-) -> Array:
-    """Return the error on the test rows with the first 1, 2, ... columns.
+    heads: Sequence[str],
+    train: Array,
+    train_labels: Array,
+    test: Array,
+    test_labels: Array,
+    dimensions: Sequence[int] | None = None,
+) -> dict[str, Array]:
+    """Return the errors on the test rows with the first 1, 2, ... columns, for each head.
 
     Parameters
     ----------
-    head : str
+    heads : sequence of str
         "1-nn", "5-nn", ... (majority of the nearest training rows; of equal votes the class that
         comes first when sorted) or "centroid" (nearest class mean).
     train, test : arrays of shape (n, k)
     train_labels, test_labels : arrays of labels
+    dimensions : sequence of int, optional
+        Numbers of leading columns; by default 1, 2, ..., k.
 
     Returns
     -------
-    array of shape (k,)
-        Shares of wrong test rows.
+    dict of str to array of shape (n_dimensions,)
+        Shares of wrong test rows, by head.
 
     Examples
     --------
     >>> import numpy as np
     >>> from marginfold.protocols.held_out import errors_by_dimension
     >>> train, labels = np.array([[0.0, 0.0], [0.0, 4.0]]), np.array(["a", "b"])
-    >>> errors_by_dimension("1-nn", train, labels, np.array([[0.1, 3.0]]), np.array(["b"]))
-    array([1., 0.])
+    >>> errors_by_dimension(["1-nn"], train, labels, np.array([[0.1, 3.0]]), np.array(["b"]))
+    {'1-nn': array([1., 0.])}
     """
     classes, codes = np.unique(train_labels, return_inverse=True)
-    if head == "centroid":
-        train = np.stack([train[codes == code].mean(axis=0) for code in range(len(classes))])
-        codes, n_neighbors = np.arange(len(classes)), 1
-    else:
-        n_neighbors = min(neighbors_of(head), len(train))
-    votes = nested_votes(train, codes, test, n_neighbors)
-    return np.asarray((classes[votes.codes] != test_labels).mean(axis=1))
+    counts = {h: min(neighbors_of(h), len(train)) for h in heads if h != CENTROID}
+    votes = nested_votes(train, codes, test, list(counts.values()), dimensions) if counts else []
+    found = dict(zip(counts, votes, strict=True))
+    if CENTROID in heads:
+        means = np.stack([train[codes == code].mean(axis=0) for code in range(len(classes))])
+        (found[CENTROID],) = nested_votes(means, np.arange(len(classes)), test, [1], dimensions)
+    return {
+        head: np.asarray((classes[found[head].codes] != test_labels).mean(axis=1)) for head in heads
+    }
 
 
 def neighbors_of(head: str) -> int:

@@ -140,14 +140,11 @@ def hide(labels: Array, rows: Array, marker: Any) -> Array:
     """
     if labels.dtype.kind in "iufb":
         return _hidden_number(labels, rows, marker)
-    if is_missing(marker):
-        hidden = labels.astype(object)
-        hidden[rows] = np.nan
-        return hidden
-    if labels.dtype.kind == "U" or all(isinstance(label, str) for label in labels[~rows]):
+    words = labels.dtype.kind == "U" or all(isinstance(label, str) for label in labels[~rows])
+    if words and not is_missing(marker):
         return np.where(rows, str(marker), labels)
     hidden = labels.astype(object)
-    hidden[rows] = marker
+    hidden[rows] = np.nan if is_missing(marker) else marker
     return hidden
 
 

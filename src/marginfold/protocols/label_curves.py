@@ -19,7 +19,7 @@ from marginfold.protocols.held_out import (
 )
 from marginfold.protocols.hidden_labels import hide, with_marker
 from marginfold.protocols.statistics import Interval, paired_interval
-from marginfold.validation.parameters import Constraint, Count, Flag, Number, shown
+from marginfold.validation.parameters import Count, Flag, Number, check_arguments, shown
 from marginfold.validation.rows import unique_labels
 
 SHARES = (0.05, 0.1, 0.2, 0.5)
@@ -191,15 +191,12 @@ def label_share_curve(
 def _check_arguments(
     shares: Sequence[float], n_repeats: Any, test_size: Any, random_state: Any, baseline: Any
 ) -> None:
-    arguments: list[tuple[str, Any, Constraint]] = [
-        ("n_repeats", n_repeats, Count(2)),
-        ("test_size", test_size, Number(0.0, 1.0, inclusive=False)),
-        ("random_state", random_state, Count(0)),
-        ("baseline", baseline, Flag()),
-    ]
-    for name, value, allowed in arguments:
-        if not allowed.allows(value):
-            raise InvalidParameterError(f"{name} must be {allowed}; got {shown(value)}.")
+    check_arguments(
+        n_repeats=(n_repeats, Count(2)),
+        test_size=(test_size, Number(0.0, 1.0, inclusive=False)),
+        random_state=(random_state, Count(0)),
+        baseline=(baseline, Flag()),
+    )
     positive = Number(0.0, inclusive=False)
     values = list(np.ravel(shares))
     if not values or not all(positive.allows(share) and share <= 1 for share in values):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from marginfold.protocols.held_out import (
 from marginfold.protocols.hidden_labels import HideLabels, with_marker
 from marginfold.protocols.splits import folds
 from marginfold.protocols.statistics import TIE, Interval, paired_interval
-from marginfold.validation.parameters import Count, shown
+from marginfold.validation.parameters import Count, check_arguments, shown
 
 LEVEL = 0.05
 """A p-value at or below this is called evidence."""
@@ -176,14 +177,16 @@ def graph_permutation_test(
     >>> bool(result.score > result.permuted_scores.max())
     True
     """
-    _check_counts(n_permutations, random_state)
+    check_arguments(
+        n_permutations=(n_permutations, Count(1)), random_state=(random_state, Count(0))
+    )
     check_scored(estimator)
     name = graph_parameter(estimator, parameter)
     real = with_rule(estimator, name)
     real, labels, splits, marker = _prepare(real, X, y, cv, random_state)
     graph = real.get_params()[name]
-    scored = {"X": X, "y": labels, "splits": splits, "scoring": scoring, "marker": marker}
-    scores = _fold_scores(real, **scored)
+    score = partial(_fold_scores, X=X, y=labels, splits=splits, scoring=scoring, marker=marker)
+    scores = score(real)
     others = [
         clone(real).set_params(**{name: PermutedGraph(graph, int(seed))})
         for seed in np.random.SeedSequence(int(random_state)).generate_state(int(n_permutations))
@@ -191,18 +194,9 @@ def graph_permutation_test(
     weight = weight_parameter(real, name)
     if weight is not None:
         others.append(clone(real).set_params(**{weight: 0.0}))
-    rest = Parallel(n_jobs=n_jobs)(delayed(_quiet_scores)(other, **scored) for other in others)
+    rest = Parallel(n_jobs=n_jobs)(delayed(_quietly)(score, other) for other in others)
     plain = None if weight is None else rest.pop()
     return _compared(scores, np.array(rest), plain, splits)
-
-
-def _check_counts(n_permutations: Any, random_state: Any) -> None:
-    for name, value, allowed in (
-        ("n_permutations", n_permutations, Count(1)),
-        ("random_state", random_state, Count(0)),
-    ):
-        if not allowed.allows(value):
-            raise InvalidParameterError(f"{name} must be {allowed}; got {shown(value)}.")
 
 
 def _prepare(
@@ -240,13 +234,11 @@ def _fold_scores(
     return np.array([held_out_score(estimator, X, y, s, scoring, marker) for s in splits])
 
 
-def _quiet_scores(
-    estimator: Any, X: Any, y: Array, splits: Sequence[Split], scoring: Scoring, marker: Any
-) -> Array:
+def _quietly(score: Callable[[Any], Array], estimator: Any) -> Array:
     """Score a control; what its graph is to be warned of is no concern of the user."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarginfoldWarning)
-        return _fold_scores(estimator, X, y, splits, scoring, marker)
+        return score(estimator)
 
 
 def _compared(

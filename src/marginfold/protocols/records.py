@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -68,9 +68,6 @@ READ = (
     *("dimension", "metric", "value", "seconds", "status", "reason", "task", "versions"),
 )
 """The columns of a `Record`, in its order."""
-
-CHOSEN_BY = (*READ, "part")
-"""The columns that records can be chosen by."""
 
 COMPUTES_WITH = ("numpy", "scipy", "scikit-learn")
 """The packages whose numbers enter ours."""
@@ -290,18 +287,11 @@ class RecordStore:
         whole of a column that holds one.
         """
         order = "study, dataset, method, protocol, seed, fold, task, part"
-        rows = self._select(", ".join(READ), columns, f"ORDER BY {order}")
-        return [_record(row) for row in rows]
-
-    def count(self, **columns: Any) -> int:
-        """Return the number of such records."""
-        return int(self._select("COUNT(*)", columns)[0][0])
-
-    def _select(self, what: str, columns: Mapping[str, Any], order: str = "") -> list[Any]:
         clause, values = where(columns)
-        query = f"SELECT {what} FROM records JOIN environments ON environment = id {clause} {order}"
+        tables = "records JOIN environments ON environment = id"
+        query = f"SELECT {', '.join(READ)} FROM {tables} {clause} ORDER BY {order}"
         with self._explained():
-            return self._connection.execute(query, values).fetchall()
+            return [_record(row) for row in self._connection.execute(query, values)]
 
 
 def as_row(result: Result) -> tuple[Any, ...]:
@@ -334,8 +324,8 @@ def where(columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """Return the clause that chooses records by the values of columns, and its arguments."""
     terms, values = [], []
     for name, value in columns.items():
-        if name not in CHOSEN_BY:
-            raise ValueError(f"{name!r} is no column of the records; they have {CHOSEN_BY}")
+        if name not in (*READ, "part"):
+            raise ValueError(f"{name!r} is no column of the records; they have {(*READ, 'part')}")
         if isinstance(value, Mapping):
             value = as_json(value)
         several = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
@@ -368,11 +358,4 @@ def _number(value: Any) -> Any:
 def installed_versions() -> str:
     """Return the versions of marginfold, Python and what is computed with, in one line."""
     parts = [f"marginfold {__version__}", f"Python {platform.python_version()}"]
-    return ", ".join(parts + [f"{name} {_version(name)}" for name in COMPUTES_WITH])
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
+    return ", ".join(parts + [f"{name} {version(name)}" for name in COMPUTES_WITH])

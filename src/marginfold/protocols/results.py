@@ -211,33 +211,10 @@ def coordinate_results(points: Array, labels: Iterable[Any]) -> list[Result]:
 def points_by_label(
     records: Iterable[Record], axes: tuple[int, int] = (1, 2)
 ) -> dict[Any, tuple[Array, Array]]:
-    """Return the two coordinates of the points of each label, in the order of their rows.
+    """Return x and y of the points of each label, in the order of their rows, sorted by label.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Those of other metrics are passed over; params name the "row" and the "label" of a point.
-    axes : pair of int, default=(1, 2)
-        The dimensions to show, numbered from 1.  A point without the second lies at 0 there.
-
-    Returns
-    -------
-    dict of label to (x, y), sorted by label
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from marginfold.protocols.results import points_by_label
-    >>> from marginfold.protocols.records import RecordStore, Result
-    >>> from marginfold.protocols.studies import Task
-    >>> results = [
-    ...     Result("coordinate", value, {"row": 0, "label": "a"}, dimension=k)
-    ...     for k, value in enumerate([0.5, 1.5], start=1)
-    ... ]
-    >>> with tempfile.TemporaryDirectory() as folder, RecordStore(folder) as store:
-    ...     store.write(Task("demo", "wine", "PCA", work=print), results, seconds=0.1)
-    ...     points_by_label(store.read())
-    {'a': (array([0.5]), array([1.5]))}
+    Records of other metrics are passed over; params name the "row" and the "label" of a point.
+    ``axes`` are dimensions, numbered from 1; a point without the second one lies at 0 there.
     """
     first, second = axes
     points: dict[Any, dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))

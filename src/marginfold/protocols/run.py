@@ -50,29 +50,19 @@ def run_tasks(
 ) -> Summary:
     """Compute the tasks that the store lacks; each is stored as a whole as soon as it is done.
 
+    A failed or skipped task is stored with its reason and tried again by the next run, which also
+    goes on where a run ended whose cluster was lost.
+
     Parameters
     ----------
     tasks : iterable of Task
     store : RecordStore
-        Open for writing.
-    n_jobs : int, default=1
-        Processes; 1 computes in this one.
-    client : distributed.Client or str, optional
-        A Dask cluster, or the address of its scheduler, instead of processes.  The store is
-        written by this process only.
+        Open for writing; it is written by this process only.
+    n_jobs, client
+        As in `run_calls`.
     progress : callable, optional
         Called with the last outcome (None at the start), the number of finished tasks and the
         number of all.
-
-    Returns
-    -------
-    Summary
-        A failed or skipped task is stored with its reason and tried again by the next run.
-
-    Raises
-    ------
-    ClusterError
-        If the cluster is lost; what was computed is stored, and the next run goes on from there.
     """
     unique = list({task.key: task for task in tasks}.values())
     finished = store.finished()

@@ -43,7 +43,9 @@ def folds(
             f"{n_largest}. Use fewer folds."
         )
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    pairs = _quietly(splitter, y)
+    with warnings.catch_warnings():  # of small classes: the papers' sets have them
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        pairs = list(splitter.split(np.zeros(len(y)), y))
     return [(test, train) for train, test in pairs] if inverted else pairs
 
 
@@ -59,10 +61,3 @@ class Fold(NamedTuple):
         """Return folds of the training rows, to choose parameters by."""
         X, y = self.X, self.y
         return [Fold(X[a], y[a], X[b], y[b]) for a, b in folds(y, n_folds, seed)]
-
-
-def _quietly(splitter: StratifiedKFold, y: Array) -> list[tuple[Array, Array]]:
-    """Split without scikit-learn's warning of small classes: the papers' sets have them."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        return list(splitter.split(np.zeros(len(y)), y))

@@ -3,10 +3,9 @@
 from marginfold.runtime.extras import require
 
 try:
-    from marginfold.reports.document import Column, Entry, Grid, Hyperlink, Picture, Report, Section
-    from marginfold.reports.papers import paper_section
+    from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
     from marginfold.reports.rendering import render, write_report
-    from marginfold.reports.tables import markdown
+    from marginfold.reports.tables import markdown, paper_section
 except ModuleNotFoundError:
     require("jinja2", "matplotlib")
     raise
@@ -15,7 +14,6 @@ __all__ = [
     "Column",
     "Entry",
     "Grid",
-    "Hyperlink",
     "Picture",
     "Report",
     "Section",

@@ -1,4 +1,7 @@
-"""A report as a value: sections of paragraphs, tables and pictures, whatever they are about."""
+"""A report as a value: sections of paragraphs, tables and pictures, whatever they are about.
+
+All text is plain: markup in it is shown as it is.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,8 @@ from typing import Any
 from marginfold.errors import InvalidInputError
 from marginfold.validation.parameters import shown
 
-ADDRESS = re.compile(r"https?://[^\s\"'<>]+|[\w./#%~-]+")
-"""What a link may lead to: a page of the web or a file beside the report, never a script."""
-
 SVG_START = re.compile(r"\s*(<\?xml[^>]*\?>\s*)?(<!DOCTYPE[^>]*>\s*)?<svg\b[^>]*xmlns=")
 """How SVG text begins that can stand alone."""
-
-
-@dataclass(frozen=True)
-class Hyperlink:
-    """Words that lead to another page; nothing is loaded from there."""
-
-    text: str
-    href: str
-
-    def __post_init__(self) -> None:
-        if not ADDRESS.fullmatch(self.href):
-            raise InvalidInputError(
-                f"The link {shown(self.text)} leads to {shown(self.href)}; give an address that "
-                "starts with https:// or http://, or a relative path."
-            )
-
-
-Paragraph = str | Sequence[str | Hyperlink]
-"""Plain text, or pieces of it with links in between; markup in it is shown as it is."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +65,18 @@ class Grid:
     columns : sequence of Column
     rows, footer : sequence of sequences of Entry
         Each as long as the columns; the footer stays below when rows are sorted.
-    note, legend : Paragraph
-        Above and below the table.
-    facts : mapping of str to Paragraph
+    legend : str
+        Below the table.
+    facts : mapping of str to str
         Named remarks below the table.
     """
 
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Entry]]
-    note: Paragraph = ""
-    legend: Paragraph = ""
+    legend: str = ""
     footer: Sequence[Sequence[Entry]] = ()
-    facts: Mapping[str, Paragraph] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for row in (*self.rows, *self.footer):
@@ -112,7 +92,7 @@ class Picture:
     """A drawing as SVG text; it is shown as an image, in which no script runs."""
 
     title: str
-    caption: Paragraph
+    caption: str
     svg: str
     source: Mapping[str, Any] = field(default_factory=dict)
 
@@ -129,7 +109,7 @@ class Section:
     """A heading with paragraphs, then tables and pictures."""
 
     title: str
-    paragraphs: Sequence[Paragraph] = ()
+    paragraphs: Sequence[str] = ()
     blocks: Sequence[Grid | Picture] = ()
     anchor: str = ""
 
@@ -141,18 +121,18 @@ class Report:
     Attributes
     ----------
     title : str
-    summary : sequence of Paragraph
+    summary : sequence of str
         What it says, in a few sentences.
     sections : sequence of Section
     facts : mapping
         How it came about: versions, seeds, date, folder, command.  Nothing is added to it, so that
         the same report is the same bytes.
-    records_note : Paragraph
+    records_note : str
         Where the records are and how to ask them.
     """
 
     title: str
-    summary: Sequence[Paragraph] = ()
+    summary: Sequence[str] = ()
     sections: Sequence[Section] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    records_note: Paragraph = ""
+    records_note: str = ""

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib.resources import files
 from numbers import Integral, Real
 from typing import Any
@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from marginfold.protocols.records import Record, as_json
-from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
+from marginfold.reports.document import Column, Entry, Grid, Report, Section
 from marginfold.reports.tables import SYMBOLS
 from marginfold.runtime.files import check_writable, write_file
 
@@ -46,14 +46,6 @@ def render(report: Report) -> str:
     by a click on (or Enter in) a heading, and the records behind a number are shown below its
     table.  All text is escaped.  The same report gives the same page.
 
-    Parameters
-    ----------
-    report : Report
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from marginfold.reports import Report, Section, render
@@ -73,15 +65,7 @@ def render(report: Report) -> str:
 
 
 def write_report(report: Report, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write the report as one HTML file, in one step.
-
-    Parameters
-    ----------
-    report : Report
-    path : str or path
-        In a folder that exists.
-    overwrite : bool, default=False
-        Whether an existing file may be replaced.
+    """Write the report as one HTML file, in one step, into a folder that exists.
 
     Examples
     --------
@@ -98,41 +82,6 @@ def write_report(report: Report, path: str | os.PathLike[str], *, overwrite: boo
     write_file(path, content, overwrite=overwrite)
 
 
-@dataclass(frozen=True)
-class _Source:
-    query: str
-    counts: str
-
-
-@dataclass(frozen=True)
-class _Item:
-    """An entry with all that the template needs to know of it."""
-
-    entry: Entry
-    key: float | str | None
-    symbol: str
-    classes: str
-    link: str
-
-
-@dataclass(frozen=True)
-class _Block:
-    kind: str
-    id: str
-    value: Grid | Picture
-    sources: Sequence[tuple[str, _Source]]
-    rows: Sequence[Sequence[_Item]] = ()
-    footer: Sequence[Sequence[_Item]] = ()
-    image: str = ""
-
-
-@dataclass(frozen=True)
-class _Placed:
-    id: str
-    value: Section
-    blocks: Sequence[_Block]
-
-
 def _template() -> Any:
     environment = Environment(
         loader=PackageLoader("marginfold.reports", ""),
@@ -147,17 +96,19 @@ def _read(name: str) -> str:
     return files("marginfold.reports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _placed(sections: Sequence[Section]) -> list[_Placed]:
-    found = []
-    for name, section in zip(_anchors(sections), sections, strict=True):
-        blocks = [
-            _grid(block, f"{name}.{number}")
-            if isinstance(block, Grid)
-            else _picture(block, f"{name}.{number}")
-            for number, block in enumerate(section.blocks, start=1)
-        ]
-        found.append(_Placed(name, section, blocks))
-    return found
+def _placed(sections: Sequence[Section]) -> list[dict[str, Any]]:
+    """Return what the template shows of each section."""
+    return [
+        {
+            "id": name,
+            "value": section,
+            "blocks": [
+                (_grid if isinstance(block, Grid) else _picture)(block, f"{name}.{number}")
+                for number, block in enumerate(section.blocks, start=1)
+            ],
+        }
+        for name, section in zip(_anchors(sections), sections, strict=True)
+    ]
 
 
 def _anchors(sections: Sequence[Section]) -> Iterator[str]:
@@ -172,40 +123,50 @@ def _anchors(sections: Sequence[Section]) -> Iterator[str]:
         yield name
 
 
-def _grid(grid: Grid, name: str) -> _Block:
-    links: dict[_Source, str] = {}
+def _grid(grid: Any, name: str) -> dict[str, Any]:
+    links: dict[tuple[str, str], str] = {}
 
-    def items(row: Sequence[Entry]) -> list[_Item]:
+    def items(row: Sequence[Entry]) -> list[dict[str, Any]]:
         return [
             _item(entry, column, _link(entry.source, name, links))
             for entry, column in zip(row, grid.columns, strict=True)
         ]
 
     rows, footer = [items(row) for row in grid.rows], [items(row) for row in grid.footer]
-    sources = [(link, source) for source, link in links.items()]
-    return _Block("grid", name, grid, sources, rows, footer)
+    return {
+        "kind": "grid",
+        "id": name,
+        "value": grid,
+        "rows": rows,
+        "footer": footer,
+        "links": links,
+    }
 
 
-def _picture(picture: Picture, name: str) -> _Block:
-    links: dict[_Source, str] = {}
+def _picture(picture: Any, name: str) -> dict[str, Any]:
+    links: dict[tuple[str, str], str] = {}
     _link(picture.source, name, links)
-    image = base64.b64encode(picture.svg.encode()).decode()
-    sources = [(link, source) for source, link in links.items()]
-    return _Block("picture", name, picture, sources, image=f"data:image/svg+xml;base64,{image}")
+    image = f"data:image/svg+xml;base64,{base64.b64encode(picture.svg.encode()).decode()}"
+    return {"kind": "picture", "id": name, "value": picture, "image": image, "links": links}
 
 
-def _link(source: Any, name: str, links: dict[_Source, str]) -> str:
+def _link(source: Mapping[str, Any], name: str, links: dict[tuple[str, str], str]) -> str:
     """Return the anchor of a source in the list below the block; equal sources share one."""
     if not source:
         return ""
-    value = _Source(query(source), counts(source))
-    return links.setdefault(value, f"{name}.q{len(links) + 1}")
+    return links.setdefault((query(source), counts(source)), f"{name}.q{len(links) + 1}")
 
 
-def _item(entry: Entry, column: Column, link: str) -> _Item:
+def _item(entry: Entry, column: Column, link: str) -> dict[str, Any]:
+    """Return an entry with all that the template needs to know of it."""
     names = ["numeric"] * column.numeric + [f"mark-{entry.mark}"] * (entry.mark in SYMBOLS)
-    key = sort_key(entry, column)
-    return _Item(entry, key, SYMBOLS.get(entry.mark, ""), " ".join(names), link)
+    return {
+        "entry": entry,
+        "key": sort_key(entry, column),
+        "symbol": SYMBOLS.get(entry.mark, ""),
+        "classes": " ".join(names),
+        "link": link,
+    }
 
 
 def sort_key(entry: Entry, column: Column) -> str | None:
@@ -223,15 +184,8 @@ def sort_key(entry: Entry, column: Column) -> str | None:
 def query(source: Mapping[str, Any]) -> str:
     """Return the SQL that selects the records with these columns; what is no column is left out.
 
-    Parameters
-    ----------
-    source : mapping
-        Values by column.  A list stands for any of its values; a mapping, for the columns that
-        hold JSON, for its entries, and as ``options`` for exactly these.
-
-    Returns
-    -------
-    str
+    A list stands for any of its values; a mapping, for the columns that hold JSON, for its
+    entries, and as ``options`` for exactly these.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A table of a paper beside ours, in words and as Markdown."""
+"""A table of a paper beside ours: in words, as Markdown, and in a section of a report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from marginfold.protocols.results import AGREES, DIFFERS, NEAR, RULE, Cell, Table
+from marginfold.plotting import svg
+from marginfold.protocols.results import AGREES, DIFFERS, NEAR, RULE, Cell, Figure, Table
+from marginfold.reports.document import Column, Entry, Grid, Picture, Section
 
 SYMBOLS = {AGREES: "✓", NEAR: "≈", DIFFERS: "✗"}
 """A symbol for each mark."""
@@ -31,9 +33,6 @@ NUMERAL = re.compile(r"(?:[IVXLC]+|[0-9]+[a-z]?)\b")
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$&])")
 """What Markdown would read as markup."""
-
-BLANK = re.compile(r"\s+")
-"""A line break would end a row of a table."""
 
 
 class ShownTable:
@@ -138,20 +137,11 @@ def agreement(tables: Sequence[Table]) -> str:
     )
 
 
-def markdown(tables: Sequence[Table], *, errata: str = "errata.md") -> str:
-    """Return the tables as GitHub Markdown.
+def markdown(tables: Sequence[Table]) -> str:
+    """Return the tables as GitHub Markdown, beside the file of the errata.
 
-    Parameters
-    ----------
-    tables : sequence of Table
-    errata : str, default="errata.md"
-        Address of the errata that the remarks refer to.
-
-    Returns
-    -------
-    str
-        A heading, the table, the counts per column, protocol, remark and notes of each; the rule
-        of the marks stands first.
+    The rule of the marks stands first, then a heading, the table, the counts per column, protocol,
+    remark and notes of each.
 
     Examples
     --------
@@ -166,12 +156,12 @@ def markdown(tables: Sequence[Table], *, errata: str = "errata.md") -> str:
         return ""
     parts = [
         _plain(f"{LEGEND.format(spread=SEEDS)}{RULE}."),
-        *(_table(table, errata) for table in tables),
+        *(_table(table) for table in tables),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(table: Table, errata: str) -> str:
+def _table(table: Table) -> str:
     shown = ShownTable(table)
     lines = [
         _line(["", *map(_plain, shown.columns)]),
@@ -184,7 +174,7 @@ def _table(table: Table, errata: str) -> str:
         counts = [shown.counts(column) for column in shown.columns]
         lines.append(_line(["*agree / near / differ*", *counts]))
     heading = f"### {_plain(table.study)}, {_plain(shown.title)}"
-    return "\n\n".join([heading, "\n".join(lines), *_remarks(shown, errata)])
+    return "\n\n".join([heading, "\n".join(lines), *_remarks(shown)])
 
 
 def _cell(shown: ShownTable, cell: Cell) -> str:
@@ -193,9 +183,9 @@ def _cell(shown: ShownTable, cell: Cell) -> str:
     return shown.ours(cell) + note + (f"<br>{printed}" if printed else "")
 
 
-def _remarks(shown: ShownTable, errata: str) -> list[str]:
+def _remarks(shown: ShownTable) -> list[str]:
     table = shown.table
-    links = ", ".join(f"[{_plain(number)}]({errata})" for number in table.errata)
+    links = ", ".join(f"[{_plain(number)}](errata.md)" for number in table.errata)
     remark = [_plain(table.remark), f"Errata: {links}." if links else ""]
     spread = "" if table.spread_is == SEEDS else f"± is the {_plain(table.spread_is)}."
     parts = [
@@ -211,4 +201,77 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", BLANK.sub(" ", text).strip())
+    return SPECIAL.sub(r"\\\1", " ".join(text.split()))  # a line break would end a row
+
+
+def paper_section(tables: Sequence[Table], figures: Sequence[Figure], *, title: str) -> Section:
+    """Return a section with every table beside the printed one, and every figure.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.results import Cell, Table
+    >>> from marginfold.reports import paper_section
+    >>> cells = [Cell("wine", "LDA", 1.0, 0.2, 5, printed=1.1, mark="agrees")]
+    >>> table = Table("lsva", "I", "Errors", "error %", cells, "5 folds, 5 seeds")
+    >>> section = paper_section([table], [], title="Paper 000")
+    >>> section.blocks[0].rows[0][1].text
+    '1.00 ± 0.20'
+    """
+    studies = list(dict.fromkeys([t.study for t in tables] + [f.study for f in figures]))
+    grids = [_grid(table) for table in tables]
+    pictures = [_picture(figure) for figure in figures]
+    return Section(
+        title,
+        [agreement(tables)] if tables else [],
+        [*grids, *pictures],
+        anchor="-".join(studies),
+    )
+
+
+def _grid(table: Table) -> Grid:
+    shown = ShownTable(table)
+    columns = [Column("data", numeric=False), *(Column(name) for name in shown.columns)]
+    rows = [
+        [Entry(row), *(_entry(shown, shown.cell(row, column)) for column in shown.columns)]
+        for row in shown.rows
+    ]
+    footer = [
+        Entry("agree / near / differ"),
+        *(Entry(shown.counts(column)) for column in shown.columns),
+    ]
+    return Grid(
+        shown.title,
+        columns,
+        rows,
+        legend=f"{shown.legend}{RULE}." if shown.compared else "",
+        footer=[footer] if shown.compared else [],
+        facts=_facts(shown),
+    )
+
+
+def _entry(shown: ShownTable, cell: Cell) -> Entry:
+    printed, note = shown.printed(cell), shown.note(cell)
+    below = [f"printed {printed}" if printed else "", f"note {note}" if note else ""]
+    seeds = {"seeds": cell.n_seeds} if cell.n_seeds and "seeds" not in cell.source else {}
+    return Entry(
+        shown.ours(cell),
+        cell.value,
+        cell.mark,
+        shown.details(cell),
+        {**cell.source, **seeds} if cell.source else {},
+        "\n".join(filter(None, below)),
+    )
+
+
+def _facts(shown: ShownTable) -> dict[str, str]:
+    table = shown.table
+    facts = {"Agreement": agreement([table]), "Protocol": table.protocol}
+    if table.remark or table.errata:
+        errata = f" Errata: {', '.join(table.errata)}." if table.errata else ""
+        facts["Differences"] = table.remark + errata
+    return facts | {f"Note {number}": text for text, number in shown.notes.items()}
+
+
+def _picture(figure: Figure) -> Picture:
+    title = f"Figure {figure.number}: {figure.title}"
+    return Picture(title, figure.caption, svg(figure), figure.source)

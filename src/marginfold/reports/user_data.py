@@ -14,9 +14,7 @@ from marginfold.plotting import svg
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Figure
 from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
-
-NOTHING = "–"
-"""Where there is no number."""
+from marginfold.reports.tables import NOTHING
 
 SHOWN = 12
 """Classes that the report counts."""
@@ -32,15 +30,7 @@ def comparison_report(
 ) -> Report:
     """Return the report: the recommendation, the methods, the pictures and all the evidence.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    verdict : Verdict
-    figures : sequence of Figure
-    records : sequence of Record
-        The errors of all folds, shown in the last section.
-    facts : mapping
-        How it came about.
+    The records are the errors of all folds; ``facts`` say how it came about.
     """
     rows = comparison.source.read()
     protocol = (
@@ -69,8 +59,9 @@ def _about(rows: LabelledTable) -> str:
     classes, counts = np.unique(rows.labels, return_counts=True)
     shown = ", ".join(f"{c} ({n})" for c, n in zip(classes[:SHOWN], counts, strict=False))
     more = f" and {len(classes) - SHOWN} more" if len(classes) > SHOWN else ""
+    sampled = "" if len(rows.labels) == rows.n_read else f", a sample of {rows.n_read}"
     return (
-        f"{len(rows.labels)} rows; {len(rows.columns.numbers)} columns of numbers, "
+        f"{len(rows.labels)} rows{sampled}; {len(rows.columns.numbers)} columns of numbers, "
         f"{len(rows.columns.levels)} of categories; {len(classes)} classes: {shown}{more}."
     )
 
@@ -87,8 +78,9 @@ def _what_an_error_is(comparison: Comparison) -> str:
 def _grid(methods: Sequence[Row], comparison: Comparison, rows: LabelledTable) -> Grid:
     columns = [
         Column("method", numeric=False),
-        Column("error %", help="mean ± standard deviation over all folds"),
-        Column("behind", help="points behind the best, with its 95 % interval"),
+        Column("error %", help="mean ± standard deviation over the folds it was measured on"),
+        Column("behind", help="points behind the best on the same folds, 95 % interval"),
+        Column("folds", help="a method that is clearly behind is not measured on all"),
         Column("dimension", help="median of those chosen"),
         Column("seconds", help="CPU time of one fold with all its choices"),
         Column("what it is", numeric=False),
@@ -110,8 +102,9 @@ def _grid(methods: Sequence[Row], comparison: Comparison, rows: LabelledTable) -
 
 def _numbers(row: Row, source: Mapping[str, Any]) -> list[Entry]:
     if row.error is None:
-        return [Entry(NOTHING, title=row.reason, below=row.reason), *[Entry(NOTHING)] * 3]
-    error = Entry(f"{row.error:.2f} ± {row.spread:.2f}", row.error, source=source)
+        return [Entry(NOTHING, title=row.reason, below=row.reason), *[Entry(NOTHING)] * 4]
+    spread = "" if row.spread is None else f" ± {row.spread:.2f}"
+    error = Entry(f"{row.error:.2f}{spread}", row.error, source=source)
     behind = Entry("best", 0.0)
     if row.behind is not None:
         mean = round(row.behind.mean, 2) + 0.0  # no -0.00
@@ -119,7 +112,8 @@ def _numbers(row: Row, source: Mapping[str, Any]) -> list[Entry]:
         few = not isfinite(row.behind.low)
         behind = Entry(f"{mean:+.2f}", mean, below="too few folds" if few else interval)
     dimension = Entry(NOTHING if row.dimension is None else f"{row.dimension:g}", row.dimension)
-    return [error, behind, dimension, Entry(f"{row.seconds:.2f}", row.seconds)]
+    folds = Entry(str(row.n_folds), row.n_folds)
+    return [error, behind, folds, dimension, Entry(f"{row.seconds:.2f}", row.seconds)]
 
 
 def _evidence(records: Sequence[Record]) -> Grid:

@@ -24,17 +24,8 @@ EXTRAS = {
 def require(*names: str, extra: str | None = None) -> None:
     """Refuse work whose packages are missing, before it begins; nothing is imported.
 
-    Parameters
-    ----------
-    *names : str
-        Optional packages that the work will need.
-    extra : str, optional
-        The extra to recommend; by default those of `EXTRAS`.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If one is not installed; the message names all that are missing, and what installs them.
+    The `ModuleNotFoundError` names all packages that are missing and the extra that installs them,
+    by default those of `EXTRAS`.
 
     Examples
     --------

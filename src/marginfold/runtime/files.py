@@ -16,19 +16,7 @@ NO_LINKS = frozenset(
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Return the path as one that may be written; refuse what exists, is special or has no folder.
-
-    Parameters
-    ----------
-    path : str or path
-    overwrite : bool, default=False
-        Whether an existing file may be replaced.
-
-    Returns
-    -------
-    Path
-        The path with links resolved.
-    """
+    """Return the path with links resolved; refuse what exists, is special or has no folder."""
     wanted = Path(path)
     resolved = wanted.resolve()
     if not resolved.parent.is_dir():
@@ -45,14 +33,8 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> 
 def write_file(path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False) -> None:
     """Write a file in one step: readers see the old content or the new one, never a part.
 
-    Parameters
-    ----------
-    path : str or path
-    content : bytes
-    overwrite : bool, default=False
-        Whether an existing file may be replaced.  If not, a file that someone else makes in the
-        meantime stays too (on file systems with hard links; on others it may be lost if it comes
-        in the last moment).
+    Unless it may be overwritten, a file that someone else makes in the meantime stays too (on file
+    systems with hard links; on others it may be lost if it comes in the last moment).
 
     Examples
     --------

@@ -58,13 +58,8 @@ def without_compiling() -> Iterator[None]:
 def compiled_module(name: str, wanted: bool | str = "auto", seconds: float = 0.0) -> Any:
     """Return a module of compiled functions, or None where NumPy is to be used.
 
-    Parameters
-    ----------
-    name : str
-    wanted : bool or "auto"
-        True loads the module, False never does, "auto" does as soon as enough work was announced.
-    seconds : float
-        The work at hand, in seconds that NumPy would take.
+    True as ``wanted`` loads the module, False never does, "auto" does as soon as enough work was
+    announced; ``seconds`` is the work at hand, in seconds that NumPy would take.
 
     Examples
     --------

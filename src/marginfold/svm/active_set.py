@@ -140,7 +140,7 @@ def solve_equations(
     total, values = float(pushed @ y), y[free]
     s = problem.pull(pushed) - centre * total
     size = float(np.einsum("ij,ij->", X, X)) / max(m, 1) or 1.0  # beta is in units of 1 / size
-    solve = _solver(X @ X.T / size + 1.0, least_norm)
+    solve = definite_solver(X @ X.T / size + 1.0, least_norm)
     if solve is None:
         return None
     beta, intercept = np.zeros(m), 0.0
@@ -159,7 +159,7 @@ def solve_equations(
     return Face(s, dual, excess)
 
 
-def _solver(system: Array, least_norm: bool) -> Callable[[Array], Array] | None:
+def definite_solver(system: Array, least_norm: bool) -> Callable[[Array], Array] | None:
     """Return a solver of symmetric equations, by their regular part if they are singular."""
     factor, failed = lapack.dpotrf(system, lower=1)
     pivots = factor.diagonal() ** 2 / system.diagonal()

@@ -37,20 +37,25 @@ def _is_doubtful(objective: float, bound: float) -> bool:
     return not close or not bool(np.isfinite(objective))
 
 
-def dual_bound(problem: SVMProblem, guess: Array) -> tuple[Array, Array, float]:
-    """Return feasible multipliers a near a guess, ``P_N X'(y a)`` and a lower bound of D(a).
-
-    They are clipped to their bounds; the heavier side is scaled so that ``y'a = 0``.
-    Each entry of the centred rows was stored with a relative error of eps, independent of the
-    others: what this may add to the value is taken off.
-    """
-    dual = np.minimum(np.maximum(np.nan_to_num(guess, nan=0.0), 0.0), problem.costs)
-    above = problem.signs > 0
+def feasible(signs: Array, costs: Array, guess: Array) -> Array:
+    """Return multipliers within their bounds, the heavier side scaled so that ``y'a = 0``."""
+    dual = np.minimum(np.maximum(np.nan_to_num(guess, nan=0.0), 0.0), costs)
+    above = signs > 0
     positive = float(np.where(above, dual, 0.0).sum())
     negative = float(np.where(above, 0.0, dual).sum())
     if positive != negative:
         least = min(positive, negative)
         dual *= np.where(above, least / (positive or 1.0), least / (negative or 1.0))
+    return np.asarray(dual)
+
+
+def dual_bound(problem: SVMProblem, guess: Array) -> tuple[Array, Array, float]:
+    """Return feasible multipliers a near a guess, ``P_N X'(y a)`` and a lower bound of D(a).
+
+    Each entry of the centred rows was stored with a relative error of eps, independent of the
+    others: what this may add to the value is taken off.
+    """
+    dual = feasible(problem.signs, problem.costs, guess)
     pull = problem.pull(dual)
     taken = np.flatnonzero(dual)
     pushed = problem.features[taken] * dual[taken, None]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
-from marginfold.linalg.tall import Array, row_blocks
+from marginfold.linalg.tall import Array, SharedRows, row_blocks
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.runtime.progress import report
 from marginfold.svm.active_set import crossover, solve_equations
@@ -58,14 +58,12 @@ COLD_MU, AGAIN_MU = 1.0, 100.0
 WARM_MU = 0.5
 """Start of the central path at known weights, in units of the cost times the zone's width."""
 
-ROUGH, MUCH_WORK = 1e-4, 1_000_000
-"""Tolerance above which no crossover is tried; 1e-8 if the rows have more numbers than this."""
+ROUGH = 1e-4
+"""Tolerance above which no crossover is tried."""
 
-SAFE = 0.1
-"""Share of the tolerance that the running gap must reach where no crossover is tried."""
-
-COMPILED_COLUMNS = 100
-"""Dimensions up to which compiling pays: above, most of the time is spent in matrix products."""
+MANY_DIMENSIONS = 100
+"""Dimensions above which most of the time is spent in matrix products, so that compiling does not
+pay, and coordinate descent finds the active set 2.5 to 40 times sooner."""
 
 LONG_PAUSE = 10_000_000
 """Numbers that iterations may pass over before they report: a pause costs a pass."""
@@ -139,17 +137,12 @@ class Scaled(NamedTuple):
 def complement(N: Array) -> Array | None:
     """Return an orthonormal basis of what is orthogonal to orthonormal (or zero) columns."""
     N = N[:, N.any(axis=0)]
-    if not N.shape[1]:
+    r, k = N.shape
+    if not k:
         return None
-    return np.ascontiguousarray(np.linalg.qr(N, mode="complete")[0][:, N.shape[1] :])
-
-
-def aims(problem: SVMProblem, tol: float) -> tuple[float, bool]:
-    """Return the running gap from which a point may be certified, and whether to cross over."""
-    crosses = tol <= (ROUGH if problem.table.size <= MUCH_WORK else TOLERANCES.identified)
-    if crosses:
-        return min(tol, TOLERANCES.identified), True
-    return (tol if tol > ROUGH else SAFE * tol), False
+    reflections = np.zeros((r, r), order="F")
+    reflections[:, :k], factors = lapack.dgeqrf(N)[:2]
+    return np.ascontiguousarray(lapack.dorgqr(reflections, factors)[0][:, k:])
 
 
 def solve(
@@ -158,8 +151,8 @@ def solve(
     """Iterate until the gap is within the tolerance; return the best point and the iterations."""
     scaled = Scaled.of(problem)
     state = State.of(scaled, start)
-    ready, crosses = aims(problem, tol)
-    size, best = scaled.columns.size, None
+    crosses, size, best = tol <= ROUGH, scaled.columns.size, None
+    ready = min(tol, TOLERANCES.identified) if crosses else tol
     pause = max(1, LONG_PAUSE // size) if size > LONG_WORK else max_iter
     while True:
         n_iter = int(state.tally[0])
@@ -412,7 +405,7 @@ class InteriorPoint:
 
     def kernels(self, n: int, r: int, n_problems: int = 1) -> Kernels:
         """Return the implementation for problems of this shape: compiled where it pays."""
-        if r > COMPILED_COLUMNS:
+        if r > MANY_DIMENSIONS:
             return NUMPY
         seconds = CALL_SECONDS + n * (ROW_SECONDS + NEWTON_SECONDS * (r + 1) ** 2)
         module = compiled_module("marginfold.svm.kernels", self.compiled, n_problems * seconds)
@@ -470,19 +463,21 @@ def solve_each(
     batch: SVMBatch, solve_one: Callable[[SVMProblem], SVMSolution]
 ) -> list[SVMSolution]:
     """Solve every problem of a batch on its rows with a positive cost; report long work."""
-    solutions = []
+    assert isinstance(batch.rows, SharedRows)
+    solutions, n_problems = [], len(batch)
+    is_long = n_problems > 1 and batch.rows.table.size * n_problems > LONG_WORK
     for b, costs in enumerate(batch.costs):
-        problem = batch.problem(b)
-        if len(batch.costs) > 1 and problem.table.size * len(batch.costs) > LONG_WORK:
-            report("problems", b, len(batch.costs))
-        rows = None if costs.all() else np.flatnonzero(costs)
-        part = problem if rows is None else problem.on(rows)
+        if is_long:
+            report("problems", b, n_problems)
+        problem, rows = batch.problem(b), None
+        if not costs.all():
+            rows = np.flatnonzero(costs)
+            problem = problem.on(rows)
         with np.errstate(all="ignore"):  # what overflows is not certified
-            found = solve_one(part)
-        shift = float(part.centre @ (part.scale * found.coef))
-        dual = found.dual
+            found = problem.uncentred(solve_one(problem))
         if rows is not None:
             dual = np.zeros(len(costs))
             dual[rows] = found.dual
-        solutions.append(replace(found, intercept=found.intercept - shift, dual=dual))
+            found = replace(found, dual=dual)
+        solutions.append(found)
     return solutions

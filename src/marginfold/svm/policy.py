@@ -25,6 +25,8 @@ from marginfold.svm.coordinate_descent import descend
 from marginfold.svm.interior_point import (
     COLD_MU,
     COMPILED,
+    MANY_DIMENSIONS,
+    NEWTON_SECONDS,
     InteriorPoint,
     Start,
     solve_each,
@@ -42,41 +44,30 @@ from marginfold.svm.problem import (
 from marginfold.svm.screening import LARGEST_SHARE, LOCAL_BLOCK, dual_of, sift, solve_nearest
 from marginfold.validation.parameters import Number, check_parameters
 
-MANY_DIMENSIONS = 100
-"""Dimensions above which coordinate descent finds the active set 2.5 to 40 times sooner."""
-
 SMALL = 16_000
 """Numbers in the rows up to which it is not asked which rows matter."""
 
 WARM_ROWS, TALL = 3000, 30_000
 """Rows from which a problem is screened, from the solution of a similar one and from a sample."""
 
-MISSES = 3
-"""Active sets in a row that were not the next one's, after which no more are tried."""
+SIMILAR = 2.0
+"""Largest ratio of two metrics up to which the active set of one is tried on the other."""
 
-NEAR_MU, LEAST_MU = 10.0, 1e-4
-"""Start of the central path at a similar solution, in its complementarities, and the least."""
+NEAR_MU = 0.03
+"""Start of the central path at a similar solution, for each squared ratio of the metrics."""
 
 FIRST_WIDTH, FEWEST = 0.3, 5
 """Half-width of a first warm zone, in medians of the distance to the margin, and its fewest rows
 per dimension."""
 
-DRIFT, QUANTILE, SHRINKAGE = 1.5, 0.999, 0.3
-"""Half-width of the next zone in drifts of the margins (of all but a thousandth of the rows), and
-the share of the last half-width below which it does not fall: a solution may stay and then jump."""
-
-DESCENT_SECONDS = 1e-8
-"""Time of the plain iteration for each row and pair of columns, in many dimensions."""
-
 
 @dataclass
 class _Chain:
-    """What is remembered of problems with the same labels and costs: the last solution."""
+    """The last solution of problems with the same labels and costs, how far its margins moved."""
 
     scale: Array
     solution: SVMSolution
-    misses: int = 0
-    width: float | None = None
+    width: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -116,7 +107,7 @@ class Automatic:
         check_batch(batch)
         (B, n), r, sweeps = batch.signs.shape, batch.scale.shape[1], None
         if r > MANY_DIMENSIONS:
-            work = DESCENT_SECONDS * batch.signs.size * r**2
+            work = NEWTON_SECONDS * batch.signs.size * r**2
             sweeps = compiled_module("marginfold.svm.sweeps", self.compiled, work)
         kernels = self._plain.kernels(min(n, TALL), r, B)
         return solve_each(batch, _Solver(self._plain, kernels, sweeps, B > 1, {}).solve)
@@ -153,19 +144,20 @@ class _Solver:
         last = chain.solution
         if len(problem.scale) > MANY_DIMENSIONS:
             return self._alone(problem, last.dual)
-        if chain.misses < MISSES:
+        ratios = chain.scale / problem.scale
+        apart = float(ratios.max(initial=1.0) / ratios.min(initial=1.0))
+        if apart <= SIMILAR:
             point = on_sets_of(problem, last.dual, self.kernels)
-            chain.misses = 0 if point is not None else chain.misses + 1
             if point is not None:
                 return SVMSolution.of(point, n_iter=0, tol=self.plain.tol)
-        coef = without(problem.deflated, last.coef * chain.scale / problem.scale)
+        coef = without(problem.deflated, last.coef * ratios)
         weights = np.append(coef, last.intercept)
         if len(last.dual) >= WARM_ROWS:
             screened = self._screened(problem, weights, chain)
             if screened is not None:
                 return screened
-        mu = min(max(NEAR_MU * _complementarity(problem, weights, last.dual), LEAST_MU), COLD_MU)
-        solution = self.plain.iterate(problem, self.kernels, Start(mu, weights))
+        start = Start(min(COLD_MU, NEAR_MU * apart * apart), weights)
+        solution = self.plain.iterate(problem, self.kernels, start)
         return solution if solution.converged else self._alone(problem)
 
     def _alone(self, problem: SVMProblem, dual: Array | None = None) -> SVMSolution:
@@ -224,17 +216,5 @@ class _Solver:
             return None
         if starts and chain is not None:
             end = coded.plane(found.coef, found.intercept)
-            moves = np.abs(problem.table @ (end - starts[0][0]))
-            drift = DRIFT * float(np.quantile(moves, QUANTILE))
-            chain.width = max(drift, SHRINKAGE * starts[0][1])
+            chain.width = float(np.abs(problem.table @ (end - starts[0][0])).max())
         return replace(found, dual=dual_of(blocks, coded, zone))
-
-
-def _complementarity(problem: SVMProblem, weights: Array, dual: Array) -> float:
-    """Return the mean complementarity of a point, in units of the mean cost."""
-    scores = problem.features @ (problem.scale * weights[:-1]) + weights[-1]
-    hinge = np.maximum(1.0 - problem.signs * scores, 0.0)
-    pull = problem.pull(dual)
-    size = 0.5 * (weights[:-1] @ weights[:-1] + pull @ pull)
-    excess = size + problem.costs @ hinge - dual.sum()
-    return float(excess / (2.0 * problem.costs.sum()))

@@ -371,12 +371,18 @@ class SVMBatch:
         positive = np.where(above, costs, 0.0).sum(axis=1)
         return np.minimum(positive, np.where(above, 0.0, costs).sum(axis=1))
 
-    def problem(self, b: int) -> SVMProblem:
-        """Return problem b of rows in an array; compiled functions need arrays of one kind."""
+    @cached_property
+    def _arrays(self) -> list[Array]:
+        """The arrays of all problems; compiled functions need them of one kind."""
         assert isinstance(self.rows, SharedRows)
-        own = self.signs[b], self.costs[b], self.scale[b], self.deflated[b]
+        own = self.signs, self.costs, self.scale, self.deflated
         parts = self.rows.table, self.rows.centre, *own
-        return SVMProblem(*[np.require(part, np.float64, ("C", "W")) for part in parts])
+        return [np.require(part, np.float64, ("C", "W")) for part in parts]
+
+    def problem(self, b: int) -> SVMProblem:
+        """Return problem b of rows in an array."""
+        table, centre, *own = self._arrays
+        return SVMProblem(table, centre, *(part[b] for part in own))
 
     def coded(self, b: int) -> CodedProblem:
         """Return problem b of rows in blocks."""

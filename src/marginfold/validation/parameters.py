@@ -116,6 +116,13 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
             )
 
 
+def check_arguments(**arguments: tuple[Any, Constraint]) -> None:
+    """Raise `InvalidParameterError` for the first argument of a function that is out of range."""
+    for name, (value, constraint) in arguments.items():
+        if not constraint.allows(value):
+            raise InvalidParameterError(f"{name} must be {constraint}; got {shown(value)}.")
+
+
 def shown(value: Any) -> str:
     """Return the representation of a value, cut if it is long."""
     text = " ".join(repr(value).split())

@@ -257,7 +257,7 @@ def figures(store: RecordStore, size: StudySize) -> list[Figure]:
             f"and the accuracy on these training rows. Rows are ours and {weights}: the paper "
             "gives neither.",
             panels,
-            source={"study": STUDY, "dataset": runs.PLANES, "protocol": runs.PICTURE},
+            source={"study": STUDY, "dataset": runs.PLANES, "protocol": "picture"},
         )
     ]
 

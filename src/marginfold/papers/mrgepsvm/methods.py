@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -59,63 +59,13 @@ PRINTED_SETTING = Setting()
 """With a kernel, the Tikhonov term of the coefficients, as printed (E43); the width of 000."""
 
 
-Make = Callable[[Params, Setting, dict[str, Any]], Any]
-
-
-@dataclass(frozen=True)
-class TunedMethod:
-    """How a method is made of parameters, and which of them are 2^i."""
-
-    make: Make
-    tuned: tuple[str, ...]
-
-
-def _mrgepsvm(manifold: str) -> Make:
-    def make(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
-        graph = NeighborGraph(NEIGHBORS, width=setting.width, mode="mutual", within_class=True)
-        return MRGEPSVC(
-            ridge=params["ridge"],
-            graph_weight=params["graph_weight"],
-            graph=graph,
-            manifold=manifold,
-            normalize=False,
-            **kernel,
-        )
-
-    return make
-
-
-def _twin(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
-    return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, normalize=False, **kernel)
-
-
-def _gepsvm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
-    return GEPSVC(ridge=params["ridge"], normalize=False, **kernel)
-
-
-def _svm(params: Params, setting: Setting, kernel: dict[str, Any]) -> Any:
-    if "gamma" in params:
-        return SVC(C=params["C"], gamma=params["gamma"])
-    return SVC(C=params["C"], kernel="linear")
-
-
-def _in_feature_space(make: Make) -> Make:
-    """Return a maker whose Tikhonov term is that of the normal in feature space."""
-    return lambda params, setting, kernel: make(params, setting, kernel | {"tikhonov": "rkhs"})
-
-
-METHODS = {
-    "MRGEPSVM": TunedMethod(_mrgepsvm("denominator"), ("ridge", "graph_weight")),
-    "TSVM": TunedMethod(_twin, ("C",)),
-    "GEPSVM": TunedMethod(_gepsvm, ("ridge",)),
-    "SVM": TunedMethod(_svm, ("C",)),
-    "MRGEPSVM numerator": TunedMethod(_mrgepsvm("numerator"), ("ridge", "graph_weight")),
-    "MRGEPSVM rkhs": TunedMethod(
-        _in_feature_space(_mrgepsvm("denominator")), ("ridge", "graph_weight")
-    ),
-    "GEPSVM rkhs": TunedMethod(_in_feature_space(_gepsvm), ("ridge",)),
+TUNED = {
+    "MRGEPSVM": ("ridge", "graph_weight"),
+    "TSVM": ("C",),
+    "GEPSVM": ("ridge",),
+    "SVM": ("C",),
 }
-"""The printed columns, then the graph on the other side (E35) and the other ridge (E43)."""
+"""The parameters of each method that are 2^i."""
 
 PRINTED = ("MRGEPSVM", "TSVM", "GEPSVM", "SVM")
 """Columns of Tables 1 and 2."""
@@ -124,8 +74,8 @@ CONTROLS = {
     "linear": (*PRINTED, "MRGEPSVM numerator"),
     "rbf": (*PRINTED, "MRGEPSVM rkhs", "GEPSVM rkhs"),
 }
-"""Methods of the nested protocol, by kernel."""
-
+"""Methods of the nested protocol, by kernel; "numerator" has the graph on the other side of the
+quotient (E35), "rkhs" the ridge on the normal in feature space (E43)."""
 
 Grid = Mapping[str, Sequence[int]]
 """Exponents i of the values 2^i of each parameter."""
@@ -159,7 +109,7 @@ def candidates(method: str, tried: Grid) -> list[dict[str, float]]:
     >>> candidates("GEPSVM", {"ridge": [-3, 0, 3]})
     [{'ridge': 1.0}, {'ridge': 0.125}, {'ridge': 8.0}]
     """
-    names = METHODS[method].tuned + (("gamma",) if "gamma" in tried else ())
+    names = TUNED[method.split()[0]] + (("gamma",) if "gamma" in tried else ())
     powers = product(*(tried[name] for name in names))
     return [
         {name: 2.0**i for name, i in zip(names, power, strict=True)}
@@ -169,11 +119,26 @@ def candidates(method: str, tried: Grid) -> list[dict[str, float]]:
 
 def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -> Any:
     """Return an unfitted estimator, with the rbf kernel if there is a gamma."""
-    kernel: dict[str, Any] = {}
+    name, _, variant = method.partition(" ")
+    common: dict[str, Any] = {"normalize": False, "multiclass": "one_vs_rest"}
     if "gamma" in params:
-        mapping = ExactKernel("rbf", gamma=params["gamma"])
-        kernel = {"kernel": mapping, "tikhonov": setting.tikhonov}
-    return METHODS[method].make(params, setting, kernel)
+        common["tikhonov"] = "rkhs" if variant == "rkhs" else setting.tikhonov
+        common["kernel"] = ExactKernel("rbf", gamma=params["gamma"])
+    match name:
+        case "SVM":
+            width = {"gamma": params["gamma"]} if "gamma" in params else {"kernel": "linear"}
+            return SVC(C=params["C"], **width)
+        case "TSVM":
+            return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, loss="hinge", **common)
+        case "GEPSVM":
+            return GEPSVC(ridge=params["ridge"], **common)
+    return MRGEPSVC(
+        ridge=params["ridge"],
+        graph_weight=params["graph_weight"],
+        graph=NeighborGraph(NEIGHBORS, width=setting.width, mode="mutual", within_class=True),
+        manifold="numerator" if variant == "numerator" else "denominator",
+        **common,
+    )
 
 
 def error(method: str, params: Params, fold: Fold, setting: Setting = PRINTED_SETTING) -> float:
@@ -186,16 +151,15 @@ def chosen(
     method: str, tried: Grid, folds: Iterable[Fold], setting: Setting = PRINTED_SETTING
 ) -> dict[str, float]:
     """Return the parameters with the least mean error, those nearest to 2^0 of equal ones."""
-    options, folds = candidates(method, tried), list(folds)
-    means = [
-        np.mean([_error_or_never(method, params, fold, setting) for fold in folds])
-        for params in options
-    ]
-    return options[int(np.argmin(means))]
+    folds = list(folds)
 
+    def error_or_never(params: Params, fold: Fold) -> float:
+        try:
+            return error(method, params, fold, setting)
+        except SolverError:
+            return NEVER
 
-def _error_or_never(method: str, params: Params, fold: Fold, setting: Setting) -> float:
-    try:
-        return error(method, params, fold, setting)
-    except SolverError:
-        return NEVER
+    def mean_error(params: Params) -> float:
+        return float(np.mean([error_or_never(params, fold) for fold in folds]))
+
+    return min(candidates(method, tried), key=mean_error)

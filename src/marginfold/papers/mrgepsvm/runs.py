@@ -90,9 +90,6 @@ LPP_COMPONENTS = 60
 HEAD = "1-nn"
 """The classifier on the components of LPP."""
 
-PICTURE = "picture"
-"""The protocol of a figure."""
-
 PLANES = "cross_planes"
 
 PLANE_METHODS = ("GEPSVM", "MRGEPSVM")
@@ -294,9 +291,8 @@ def _lpp(ridge: float) -> EmbeddingMethod:
 def plane_tasks() -> Iterable[Task]:
     """Return one task for each panel."""
     for method in PLANE_METHODS:
-        yield Task(
-            methods.STUDY, PLANES, method, PICTURE, 0, options=dict(PLANE_PARAMS), work=learn_planes
-        )
+        what = (methods.STUDY, PLANES, method, "picture")
+        yield Task(*what, 0, options=dict(PLANE_PARAMS), work=learn_planes)
 
 
 def learn_planes(task: Task) -> list[Result]:

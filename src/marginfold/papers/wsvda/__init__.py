@@ -74,12 +74,7 @@ def tables(store: RecordStore, size: StudySize) -> list[Table]:
 
 def _as_printed(evidence: Evidence, size: StudySize) -> Table:
     cells = [
-        _best(
-            row,
-            column,
-            _records(evidence, row, column, runs.paper_kind(row), problem.scaling),
-            column,
-        )
+        _best(evidence, row, column, runs.paper_kind(row), problem.scaling, beside=True)
         for row, problem in PROBLEMS.items()
         for column in _columns()
     ]
@@ -97,8 +92,7 @@ def _shuffled(evidence: Evidence, size: StudySize) -> Table:
     cells = []
     for row, problem in PROBLEMS.items():
         for column in _columns():
-            found = _records(evidence, row, column, runs.SHUFFLED, problem.scaling)
-            cells.append(_best(row, column, found))
+            cells.append(_best(evidence, row, column, runs.SHUFFLED, problem.scaling))
         for column in _nested_columns() if size.controls else ():
             found = _records(evidence, row, column, runs.HONEST, problem.scaling)
             values, name = mean_by_seed(found), f"{column} (nested)"
@@ -119,9 +113,7 @@ def _shuffled(evidence: Evidence, size: StudySize) -> Table:
 
 def _other_scaling(evidence: Evidence, size: StudySize) -> Table:
     cells = [
-        _best(
-            row, column, _records(evidence, row, column, runs.IN_ORDER, runs.OTHER[problem.scaling])
-        )
+        _best(evidence, row, column, runs.IN_ORDER, runs.OTHER[problem.scaling])
         for row, problem in PROBLEMS.items()
         if not problem.one_unit
         for column in _columns()
@@ -160,12 +152,12 @@ def _variants(evidence: Evidence, size: StudySize) -> Table:
     cells = []
     for row, problem in PROBLEMS.items():
         for head in HEADS:
-            column = f"WSVDA+{head}"
-            found = _records(evidence, row, column, runs.paper_kind(row), problem.scaling)
-            cells.append(_best(row, column, found, column, counted=False))
+            column, kind = f"WSVDA+{head}", runs.paper_kind(row)
+            made = _best(evidence, row, column, kind, problem.scaling, beside=True)
+            cells.append(replace(made, counted=False))
             for variant in runs.VARIANTS:
-                found = _records(evidence, row, column, variant, problem.scaling)
-                cells.append(_best(row, f"{column}, {variant}", found))
+                made = _best(evidence, row, column, variant, problem.scaling)
+                cells.append(replace(made, column=f"{column}, {variant}"))
     return _table(
         "open settings",
         "WSVDA with other values of what the paper does not print",
@@ -240,23 +232,15 @@ def _records(evidence: Evidence, row: str, column: str, kind: str, scaling: str)
 
 
 def _best(
-    row: str,
-    name: str,
-    records: Sequence[Record],
-    column: str | None = None,
-    *,
-    counted: bool = True,
+    evidence: Evidence, row: str, column: str, kind: str, scaling: str, *, beside: bool = False
 ) -> Cell:
-    """Return the largest accuracy over dimensions of the mean over folds, as the paper has it.
-
-    A column stands for the printed one of its name.
-    """
+    """Return the largest accuracy over dimensions of the mean over folds, as the paper has it."""
+    records = _records(evidence, row, column, kind, scaling)
     return cell(
-        *(row, name, records, best_by_seed(records)),
+        *(row, column, records, best_by_seed(records)),
         n_rows=runs.size_of(row),
-        printed=printed(STUDY, NUMBER)[row, column] if column else None,
+        printed=printed(STUDY, NUMBER)[row, column] if beside else None,
         accuracy=True,
-        counted=counted,
     )
 
 

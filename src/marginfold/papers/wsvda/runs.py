@@ -132,12 +132,8 @@ junctions (EI, IE) against none, the four letters as 1 to 4.
 def windows(y: Array, n_folds: int, sizes: tuple[int, int]) -> list[tuple[Array, Array]]:
     """Return training and test rows of the paper's folds: windows over each class, in file order.
 
-    Parameters
-    ----------
-    y : array of 0 and 1
-    n_folds : int
-    sizes : pair of int
-        Rows of either class in a training fold; the last fold goes on from the first row.
+    ``sizes`` are the rows of either class, 0 and 1, in a training fold; the last fold goes on from
+    the first row.
 
     Examples
     --------
@@ -257,7 +253,8 @@ def evaluate(task: Task) -> list[Result]:
     """Train on one fold, test on the others: all dimensions, or the one chosen inside the fold."""
     fold, heads = _fold(task), list(HEADS.values())
     if task.method == SVM:
-        svm = GESVC(C=task.options["C"], graph="within", graph_weight=0.0).fit(fold.X, fold.y)
+        svm = GESVC(C=task.options["C"], graph_weight=0.0, multiclass="one_vs_rest")
+        svm.fit(fold.X, fold.y)
         return [Result("error", 1.0 - float(svm.score(fold.X_test, fold.y_test)))]
     method = embedding(task.method, fold.X.shape[1], task.options)
     if not task.protocol.startswith(HONEST):
@@ -270,7 +267,7 @@ def evaluate(task: Task) -> list[Result]:
 
 def embedding(method: str, n_columns: int, options: Mapping[str, Any]) -> EmbeddingMethod:
     """Return a method of Table 3 with the given cost, ridge and weights."""
-    margin = {"class_weight": options["class_weight"]}
+    margin = {"class_weight": options["class_weight"], "tasks": "one_vs_rest"}
     match method:
         case "PCA":
             return EmbeddingMethod(SVMPCA(n_columns))

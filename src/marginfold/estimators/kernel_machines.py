@@ -1,0 +1,362 @@
+"""Machines of an exact kernel with one graph: Gram matrices and no eigendecomposition.
+
+With the kernel K of the rows and the Laplacian L the values of ``min 1/2 w'(I + lam Z'LZ)w + loss``
+are those of a support vector machine with the kernel ``G = Z (I + lam Z'LZ)^-1 Z'``, where
+``Z Z' = K``.  Z is a Cholesky factor of K and a second one whitens it.  A machine with multipliers
+a has the values ``f = G y a``, and its expansion over the rows is ``y a - lam L f``: from
+``w = Z' u`` and the stationarity ``(I + lam Z'LZ) w = Z' y a`` follows ``u = y a - lam L Z w``.
+Neither the free bias nor L, whose rows have sum 0, notices whether the kernel is centred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginfold.errors import GraphError
+from marginfold.estimators.inputs import kernel_points, labelled_rows
+from marginfold.estimators.machines import PART, Machines, gram_machine
+from marginfold.estimators.multiclass import class_pairs
+from marginfold.feature_maps import ExactKernel
+from marginfold.feature_maps.factor_rows import kernel_diagonal
+from marginfold.feature_maps.kernel_expansion import KernelExpansion
+from marginfold.feature_maps.kernel_values import finite_peak
+from marginfold.geometry.metric import NEGATIVE_RESOLUTION, Penalty
+from marginfold.geometry.one_vs_rest import LabelledRows, Task, one_vs_rest_tasks
+from marginfold.graphs import GraphRows, laplacian_of
+from marginfold.graphs.laplacian import Laplacian
+from marginfold.linalg.blocked import (
+    blocks_of,
+    cholesky,
+    form_of,
+    quotient,
+    reverse_cholesky,
+    square_of,
+)
+from marginfold.linalg.tall import Array
+from marginfold.runtime.memory import require_memory
+from marginfold.runtime.progress import report
+from marginfold.svm import Automatic, SVMSolver
+from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, RowGram, libsvm_pairs
+from marginfold.validation.rows import UNLABELLED, LabelledInput
+
+SHIFT = 1e-10
+"""Share of its mean diagonal that is added to a kernel's diagonal, so that copies of a row do not
+make it singular.  It is the error of ``Z Z' = K``; `ExactKernel` cuts eigenvalues as small."""
+
+SQUARES = 4.0
+"""Matrices of rows by rows that are held at the peak."""
+
+DEFINITE = ("rbf", "laplacian", "cosine", "linear")
+"""Kernels that are positive semi-definite whatever the rows."""
+
+FEW_ROWS = 2000
+"""Rows of a pair, on average, up to which libsvm solves all pairs in one call."""
+
+MOST_EXPANDED = 64 << 20
+"""Bytes of the values of all machines that are computed at a time."""
+
+
+@dataclass
+class KernelPrepared:
+    """What machines of an exact kernel share: everything but the cost and the graph weight.
+
+    Attributes
+    ----------
+    X, weights, classes
+        As in `Prepared`.
+    feature_map : KernelExpansion
+        Its training rows are those of positive weight.
+    labelled : LabelledRows
+    known : array
+        Numbers of the labelled rows among the training rows.
+    metric : KernelMetric or None
+        None without a graph.
+    K : array of shape (n, n) or None
+        The kernel of the training rows, where libsvm does not evaluate it itself.
+    """
+
+    X: Any
+    weights: Array
+    classes: Array
+    feature_map: KernelExpansion
+    labelled: LabelledRows
+    known: Array
+    metric: KernelMetric | None
+    K: Array | None
+
+    @property
+    def n_columns(self) -> int:
+        """The number of training rows."""
+        return len(self.feature_map.share_)
+
+    def scales(self, penalties: Sequence[Penalty]) -> list[float]:
+        """Return the raw weight of the graph for each penalty."""
+        return [0.0 if self.metric is None else self.metric.weight(p) for p in penalties]
+
+
+@dataclass
+class KernelMetric:
+    """A Cholesky factor of the kernel and the form of the graph in its coordinates.
+
+    Attributes
+    ----------
+    factor : array of shape (n, n)
+        The lower triangle Z with ``Z Z' = K``.
+    form : array of shape (n, n)
+        ``Z'LZ``.
+    L : sparse or dense matrix of shape (n, n)
+    unit : float
+        As in `Metric`.
+    """
+
+    factor: Array
+    form: Array
+    L: Any
+    unit: float
+    graph: object
+
+    def weight(self, penalty: Penalty) -> float:
+        """Return the raw weight lam of a penalty."""
+        if not penalty.normalize:
+            return penalty.weight
+        return penalty.weight / self.unit if self.unit > 0 else 0.0
+
+    def gram(self, weight: float, *, last: bool) -> Array:
+        """Return ``Z (I + weight Z'LZ)^-1 Z'``; the last one may use up the factor and the form."""
+        if weight == 0.0:
+            return square_of(self.factor, "kernel")
+        A = self.form if last else self.form.copy()
+        A *= weight
+        A.flat[:: len(A) + 1] += 1.0
+        if not reverse_cholesky(A, "metric"):
+            raise _indefinite(self.graph)
+        U = self.factor if last else self.factor.copy()
+        quotient(U, A, "whitening")
+        return square_of(U, "kernel in the metric")
+
+
+def prepare_kernel(
+    estimator: Any, read: LabelledInput, penalty: Penalty, exact: ExactKernel, *, graph: bool
+) -> KernelPrepared | None:
+    """Return what the machines share, None if the kernel is not positive semi-definite.
+
+    Without ``graph`` all machines have the graph weight 0.
+    """
+    labelled = labelled_rows(estimator, read)
+    expansion = KernelExpansion.of(exact)
+    kept = expansion.fit_rows(read.X, read.weights)
+    _require_memory(len(kept), SQUARES if graph else 2.0 * (not _is_evaluated(exact)))
+    metric, K = None, None
+    if graph:
+        K = expansion.kernel_of(read.X)
+        metric = _metric(read, kept, K, penalty, exact)
+        if metric is None:
+            return None
+        K = None
+    elif _is_evaluated(exact):
+        finite_peak(kernel_diagonal(expansion.function, expansion.training_rows_))
+    else:
+        K = expansion.kernel_of(read.X)
+        if exact.kernel not in DEFINITE and not cholesky(_shifted(K.copy()), "kernel"):
+            return None
+    known = np.flatnonzero(read.codes[kept] != UNLABELLED)
+    return KernelPrepared(read.X, read.weights, read.classes, expansion, labelled, known, metric, K)
+
+
+def solve_kernel_machines(
+    prepared: KernelPrepared,
+    lams: Sequence[float],
+    costs: Sequence[float],
+    solver: SVMSolver,
+    *,
+    one_vs_one: bool,
+) -> list[Machines]:
+    """Solve the machines of all classes for every graph weight and cost."""
+    found: dict[int, Machines] = {}
+    distinct = sorted(set(lams))
+    for lam in distinct:
+        members = [m for m, own in enumerate(lams) if own == lam]
+        G = prepared.K
+        if prepared.metric is not None:
+            G = prepared.metric.gram(lam, last=lam == distinct[-1])
+        for m in members:
+            found[m] = _machines(prepared, G, lam, costs[m], solver, one_vs_one=one_vs_one)
+    return _trimmed(prepared, [found[m] for m in range(len(lams))])
+
+
+def _machines(
+    prepared: KernelPrepared,
+    G: Array | None,
+    lam: float,
+    C: float,
+    solver: SVMSolver,
+    *,
+    one_vs_one: bool,
+) -> Machines:
+    """Solve the machines of one graph weight and cost, and expand them over the training rows."""
+    parts = _parts(prepared, one_vs_one=one_vs_one)
+    n = prepared.n_columns
+    directions, machines = np.zeros((n, len(parts)), order="F"), []
+    starts = None
+    if parts[0][0] and isinstance(solver, Automatic) and _are_small(prepared.labelled):
+        whole = _gram(prepared, G, prepared.known)
+        costs = prepared.labelled.costs(PART, C)
+        starts = libsvm_pairs(whole, prepared.labelled.codes, costs)
+    for column, (pair, task) in enumerate(parts):
+        report("machines", column, len(parts))
+        rows, labelled, start = prepared.known, prepared.labelled, None
+        if pair is not None:
+            places, labelled = prepared.labelled.pair(*pair)
+            rows = prepared.known[places]
+            start = starts(*pair) if starts else None
+        machine = gram_machine(_gram(prepared, G, rows), labelled, task, C, solver, start)
+        directions[rows, column] = machine.weights
+        machines.append(machine)
+    report("machines", len(parts), len(parts))
+    if lam > 0 and prepared.metric is not None and G is not None:
+        for block in _column_blocks(n, len(parts)):
+            report("expansions", block.start, len(parts))
+            values = G @ directions[:, block]
+            directions[:, block] -= lam * (prepared.metric.L @ values)
+    voting = one_vs_one and len(prepared.classes) > 2
+    return Machines.of(directions, machines, prepared.labelled if voting else None)
+
+
+def _parts(
+    prepared: KernelPrepared, *, one_vs_one: bool
+) -> list[tuple[tuple[int, int] | None, Task]]:
+    """Return for each machine the pair whose rows it has, None for all rows, and its task."""
+    n_classes = len(prepared.classes)
+    if one_vs_one and n_classes > 2:
+        return list(zip(class_pairs(n_classes), repeat(PART)))
+    return [(None, task) for task in one_vs_rest_tasks(n_classes)]
+
+
+def _are_small(labelled: LabelledRows) -> bool:
+    """Return whether one call of libsvm for all pairs is short, and saves that of each of them.
+
+    Balanced costs differ from pair to pair.
+    """
+    mean_rows = 2 * len(labelled.codes) / labelled.n_classes
+    return not labelled.balanced and mean_rows <= FEW_ROWS
+
+
+def _gram(prepared: KernelPrepared, G: Array | None, rows: Array) -> Gram:
+    """Return the kernel matrix of some training rows, or the rows for libsvm to evaluate it."""
+    if G is not None:
+        return GivenGram(G if len(rows) == len(G) else G[np.ix_(rows, rows)])
+    expansion = prepared.feature_map
+    X = expansion.training_rows_[rows]
+    return RowGram(expansion.function, X, kernel_diagonal(expansion.function, X))
+
+
+def _column_blocks(n: int, columns: int) -> list[slice]:
+    size = max(1, MOST_EXPANDED // (8 * n))
+    return [slice(start, start + size) for start in range(0, columns, size)]
+
+
+def _trimmed(prepared: KernelPrepared, found: list[Machines]) -> list[Machines]:
+    """Forget training rows that no machine has a weight for."""
+    used = np.zeros(prepared.n_columns, dtype=bool)
+    for machines in found:
+        used |= machines.directions.any(axis=1)
+    used[0] |= not used.any()
+    if used.all():
+        return found
+    rows = np.flatnonzero(used)
+    prepared.feature_map.keep(rows)
+    return [replace(machines, directions=machines.directions[rows]) for machines in found]
+
+
+def _metric(
+    read: LabelledInput, kept: Array, K: Array, penalty: Penalty, exact: ExactKernel
+) -> KernelMetric | None:
+    """Factorise K, in its place, and return the metric; None if K is indefinite."""
+    factor, points = K, read.X
+    if exact.kernel == "precomputed":
+        factor = K.copy()
+        if not cholesky(_shifted(factor), "kernel"):
+            return None
+        Z = np.zeros((len(read.weights), len(K)))
+        Z[kept] = factor
+        points = kernel_points(read.X, Z)
+    assert penalty.graph is not None
+    rows = GraphRows.of(points, read.weights, read.codes)
+    L = _matrix(laplacian_of(penalty.graph, rows), kept)
+    unit = _unit(K, L, read.weights[kept], center=exact.center)
+    if factor is K and not cholesky(_shifted(factor), "kernel"):
+        return None
+    form = form_of(factor, _product(L, factor), "form of the graph")
+    peak = float(np.abs(form.diagonal()).max(initial=0.0))
+    if form.diagonal().min(initial=0.0) < -NEGATIVE_RESOLUTION * peak:
+        raise _indefinite(penalty.graph)
+    return KernelMetric(factor, form, L, unit, penalty.graph)
+
+
+def _matrix(laplacian: Laplacian, kept: Array) -> Any:
+    """Return L among the rows of positive weight, sparse if the graph has such a matrix."""
+    n = laplacian.n_rows
+    try:
+        nodes = laplacian.on_nodes()
+    except GraphError:
+        return laplacian.scatter(np.eye(n))[np.ix_(kept, kept)]
+    L = sp.coo_array(nodes.L)
+    L = sp.csr_array((L.data, (nodes.rows[L.row], nodes.rows[L.col])), shape=(n, n))
+    return L if len(kept) == n else L[kept][:, kept]
+
+
+def _unit(K: Array, L: Any, weights: Array, *, center: bool) -> float:
+    """Return ``tr(Z'LZ Z'WZ) / tr(Z'WZ)`` for the weights W, as `Metric.unit` is."""
+    total = float(weights @ K.diagonal())
+    mixed = 0.0
+    for block in blocks_of(len(K)):
+        report("unit of the graph", block.start, len(K))
+        columns = K[:, block]
+        mixed += float(np.einsum("ij,ij,j->", columns, L @ columns, weights[block]))
+    if center:
+        mean = K @ weights / weights.sum()
+        total -= float(weights @ mean)
+        mixed -= float(weights.sum()) * float(mean @ (L @ mean))
+    return max(mixed / total, 0.0) if total > 0 else 0.0
+
+
+def _product(L: Any, Z: Array) -> Array:
+    out = np.empty_like(Z)
+    for block in blocks_of(len(Z)):
+        report("graph", block.start, len(Z))
+        out[:, block] = L @ Z[:, block]
+    return out
+
+
+def _shifted(K: Array) -> Array:
+    """Add a little to the diagonal of K, in place."""
+    K.flat[:: len(K) + 1] += SHIFT * float(np.trace(K)) / len(K)
+    return K
+
+
+def _is_evaluated(exact: ExactKernel) -> bool:
+    """Return whether libsvm evaluates the kernel, and it is positive semi-definite."""
+    if exact.kernel == "poly":
+        return bool(exact.coef0 >= 0)
+    return exact.kernel in DEFINITE and exact.kernel in LIBSVM_KERNELS
+
+
+def _require_memory(n: int, squares: float) -> None:
+    require_memory(
+        8.0 * squares * n * n,
+        f"An exact kernel of {n} rows",
+        "kernel=LowRankKernel(...), whose memory grows with rows times rank.",
+    )
+
+
+def _indefinite(graph: object) -> GraphError:
+    return GraphError(
+        f"The graph {graph!r} is not positive semi-definite on these rows; its penalty would "
+        "reward instead."
+    )

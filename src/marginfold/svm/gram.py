@@ -1,0 +1,393 @@
+"""Support vector machines given by a kernel matrix instead of coordinates, certified in the dual.
+
+With multipliers a and ``f = K (y a)`` both values that the certificate compares follow from f::
+
+    P = 1/2 (y a)'f + sum_i c_i max(0, 1 - y_i (f_i + b)),    D(a) = sum_i a_i - 1/2 (y a)'f
+
+libsvm finds the multipliers to its own tolerance; the equations of the active set that they tell
+make them exact (`active_set` has the same for rows in coordinates).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, NamedTuple, Protocol
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import scipy.linalg
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from marginfold.feature_maps.kernel_values import KernelFunction
+from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import dense as _dense
+from marginfold.runtime.progress import report
+from marginfold.svm.active_set import definite_solver, sets_of
+from marginfold.svm.certificate import best_bias, feasible
+from marginfold.svm.policy import Automatic
+from marginfold.svm.problem import EPS, TINY, TOLERANCES, SVMSolver, single
+
+KKT_TOLERANCES = (1e-3, 1e-6)
+"""libsvm's stopping tolerances, one after the other: after the first, the default of scikit-learn,
+the active set is nearly always right or repaired in a few rounds."""
+
+MOST_ITERATIONS = 10_000_000
+"""Iterations of libsvm after which its multipliers are taken as they are."""
+
+EXACT = 1e-10
+"""Relative gap as good as exact: the right active set gives 1e-13 to 1e-10, by its rounding."""
+
+ROUNDS = 12
+"""Repaired active sets before libsvm is asked for more digits."""
+
+MOST_FREE = 4000
+"""Free multipliers above which the equations of the active set are not solved."""
+
+MOST_FACTORED = 3000
+"""Rows up to which what libsvm cannot solve is given coordinates and another solver."""
+
+CACHE_MEGABYTES, KEPT_BYTES, PART_BYTES = 500, 256 << 20, 32 << 20
+"""Memory of libsvm for kernel columns, of the columns that the certificate keeps, and of those that
+it evaluates at a time where they are too many to keep."""
+
+SAMPLE = 250
+"""Rows that tell the variance in feature space where the kernel matrix is not there."""
+
+LIBSVM_KERNELS = ("rbf", "poly", "sigmoid", "linear")
+"""Kernels that libsvm evaluates itself."""
+
+
+class Gram(Protocol):
+    """A kernel matrix K of n rows, given or evaluated where it is needed."""
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of K."""
+
+    @property
+    def spread(self) -> float:
+        """The variance of the rows in feature space."""
+
+    @property
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """What `SVC` is fitted on, and the parameters of its kernel."""
+
+    def times(self, coefs: Array) -> Array:
+        """Return K times coefficients, most of which may be 0."""
+
+    def among(self, rows: Array) -> Array:
+        """Return K among some rows."""
+
+
+@dataclass(frozen=True)
+class GivenGram:
+    """A kernel matrix in memory."""
+
+    K: Array
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of K."""
+        return np.diagonal(self.K)
+
+    @property
+    def spread(self) -> float:
+        """The variance of the rows in feature space."""
+        return _spread(self.K)
+
+    @property
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """What `SVC` is fitted on, and the parameters of its kernel."""
+        return self.K, {"kernel": "precomputed"}
+
+    def times(self, coefs: Array) -> Array:
+        """Return K times coefficients."""
+        return np.asarray(self.K @ coefs)
+
+    def among(self, rows: Array) -> Array:
+        """Return K among some rows."""
+        return np.asarray(self.K[np.ix_(rows, rows)])
+
+
+@dataclass
+class RowGram:
+    """The kernel among rows, of which only the columns of support vectors are evaluated."""
+
+    function: KernelFunction
+    X: Any
+    diagonal: Array
+    _kept: Array = field(init=False)
+    _columns: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._kept = np.zeros(0, dtype=np.intp)
+        self._columns = np.zeros((self.X.shape[0], 0))
+
+    @property
+    def spread(self) -> float:
+        """The variance of the rows in feature space."""
+        step = -(-self.X.shape[0] // SAMPLE)
+        return _spread(self.function(self.X[::step], self.X[::step]))
+
+    @property
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """What `SVC` is fitted on, and the parameters of its kernel."""
+        f = self.function
+        names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
+        return self.X, names
+
+    def times(self, coefs: Array) -> Array:
+        """Return K times coefficients."""
+        taken = np.flatnonzero(coefs)
+        new = np.setdiff1d(taken, self._kept, assume_unique=True)
+        if 8 * len(coefs) * (len(self._kept) + len(new)) > KEPT_BYTES:
+            width = max(1, PART_BYTES // (8 * len(coefs)))
+            parts = (taken[first : first + width] for first in range(0, len(taken), width))
+            return np.sum([self._evaluated(part) @ coefs[part] for part in parts], axis=0)
+        if len(new):
+            self._kept = np.append(self._kept, new)
+            columns = self._evaluated(new)
+            whole = self._columns.shape[1]
+            self._columns = np.hstack([self._columns, columns]) if whole else columns
+        return np.asarray(self._columns @ coefs[self._kept])
+
+    def among(self, rows: Array) -> Array:
+        """Return K among some rows."""
+        return self.function(self.X[rows], self.X[rows])
+
+    def _evaluated(self, columns: Array) -> Array:
+        report("kernel columns", 0)
+        return self.function(self.X, self.X[columns])
+
+
+class Multipliers(NamedTuple):
+    """Nearly optimal multipliers of one problem, and the iterations that they took."""
+
+    dual: Array
+    n_iter: int
+
+
+@dataclass(frozen=True)
+class GramSolution:
+    """One solved problem with its certificate.
+
+    Attributes
+    ----------
+    coefs : array of shape (n,)
+        Coefficients of the rows, ``y a``: the machine is ``sum_j coefs_j k(x, x_j) + intercept``.
+    intercept : float
+        The middle of the interval of optimal values.
+    objective, gap : float
+        Primal value, and ``(P - D) / P``: a bound of its relative error.
+    n_iter : int
+        Iterations of libsvm.
+    converged : bool
+        Whether the gap is within the tolerance.
+    """
+
+    coefs: Array
+    intercept: float
+    objective: float
+    gap: float
+    n_iter: int = 0
+    converged: bool = False
+
+
+def solve_gram(
+    gram: Gram, signs: Array, costs: Array, *, tol: float, start: Multipliers | None = None
+) -> GramSolution:
+    """Solve one problem with labels +1 and -1 and positive costs.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernel matrix of the n rows.
+    signs, costs : arrays of shape (n,)
+    tol : float
+        Relative duality gap to reach.
+    start : Multipliers, optional
+        Those of libsvm, if it has solved this problem (`libsvm_pairs`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.svm.gram import GivenGram, solve_gram
+    >>> x, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> found = solve_gram(GivenGram(x @ x.T), y, np.full(4, 10.0), tol=1e-8)
+    >>> round(float(found.coefs @ x[:, 0]), 6), found.converged
+    (2.0, True)
+    """
+    points: list[GramSolution] = []
+    iterations = 0
+    for kkt_tol in KKT_TOLERANCES:
+        near, start = start or _from_libsvm(gram, signs, costs, kkt_tol), None
+        iterations += near.n_iter
+        points.append(_made_exact(gram, signs, costs, near.dual, tol))
+        if points[-1].gap <= tol:
+            break
+    else:
+        if len(signs) <= MOST_FACTORED:
+            points.append(solve_in_coordinates(gram, signs, costs, Automatic(tol)))
+    best = min(points, key=lambda point: point.gap)
+    return replace(best, n_iter=iterations, converged=best.gap <= tol)
+
+
+def libsvm_pairs(
+    gram: Gram, codes: Array, costs: Array
+) -> Callable[[int, int], Multipliers] | None:
+    """Let libsvm solve all pairs of classes in one call; None if it fails on one of them.
+
+    Returns a function of two class codes, of which the second is the larger: the multipliers of the
+    rows of these classes, in their order.
+    """
+    svc = _fitted(gram, codes, costs, KKT_TOLERANCES[0])
+    if svc is None:
+        return None
+    table = _dense(svc.dual_coef_)
+    ends = np.append(0, np.cumsum(svc.n_support_))
+    rounds = dict(zip(combinations(range(len(svc.classes_)), 2), svc.n_iter_, strict=True))
+
+    def multipliers(first: int, second: int) -> Multipliers:
+        dual = np.zeros(len(codes))
+        for code, row in ((first, second - 1), (second, first)):
+            own = slice(ends[code], ends[code + 1])
+            dual[svc.support_[own]] = np.abs(table[row, own])
+        return Multipliers(dual[(codes == first) | (codes == second)], int(rounds[first, second]))
+
+    return multipliers
+
+
+def _from_libsvm(gram: Gram, signs: Array, costs: Array, kkt_tol: float) -> Multipliers:
+    """Return libsvm's multipliers for one problem, zeros if it fails."""
+    svc = _fitted(gram, signs, costs, kkt_tol)
+    dual = np.zeros(len(signs))
+    if svc is None:
+        return Multipliers(dual, 0)
+    dual[svc.support_] = np.abs(_dense(svc.dual_coef_)[0])
+    return Multipliers(dual, int(np.max(svc.n_iter_)))
+
+
+def _fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
+    """Return libsvm's machines, None if one of them is not finite, as for copies of one row."""
+    X, kernel = gram.for_libsvm
+    svc = SVC(
+        C=1.0,
+        tol=kkt_tol,
+        max_iter=MOST_ITERATIONS,
+        cache_size=CACHE_MEGABYTES,
+        random_state=0,  # else it draws from the global generator, to no purpose
+        **kernel,
+    )
+    with config_context(assume_finite=True, skip_parameter_validation=True), catch_warnings():
+        simplefilter("ignore", ConvergenceWarning)  # the certificate tells
+        try:
+            return svc.fit(X, y, sample_weight=costs)
+        except ValueError:
+            return None
+
+
+def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float) -> GramSolution:
+    """Return the best certified point on the active sets that nearly optimal multipliers tell."""
+    dual = feasible(signs, costs, dual)
+    lower, upper = sets_of(dual, costs)
+    best: GramSolution | None = None
+    for _ in range(ROUNDS):
+        free = np.flatnonzero(~(lower | upper))
+        if len(free) > MOST_FREE:
+            break
+        coefs = np.where(upper, signs * costs, 0.0)
+        pushed = gram.times(coefs)
+        beta, intercept = _on_margin(gram.among(free), signs[free] - pushed[free], -coefs.sum())
+        if not np.isfinite(beta).all():
+            break
+        coefs[free] = beta
+        f = pushed + gram.times(np.where(upper, 0.0, coefs))
+        found = _certified(gram, signs, costs, coefs, f)
+        best = found if best is None or found.gap < best.gap else best
+        if best.gap <= EXACT:
+            break
+        a, excess = signs * coefs, signs * (f + intercept) - 1.0
+        margin = TOLERANCES.violation
+        new_lower = (lower & (excess >= -margin)) | ((a < 0) & ~upper)
+        new_upper = (upper & (excess <= margin)) | ((a > costs) & ~lower)
+        if (new_lower == lower).all() and (new_upper == upper).all():
+            break
+        lower, upper = new_lower, new_upper
+    if best is not None and best.gap <= tol:
+        return best
+    coefs = signs * dual
+    plain = _certified(gram, signs, costs, coefs, gram.times(coefs))
+    return plain if best is None or plain.gap < best.gap else best
+
+
+def _spread(K: Array) -> float:
+    return max(float(np.trace(K)) / len(K) - float(K.mean()), 0.0)
+
+
+def _on_margin(K: Array, values: Array, total: float) -> tuple[Array, float]:
+    """Solve ``K beta + b = values, sum(beta) = total``, with the least norm if it is singular.
+
+    What beta differs from its mean by solves the centred equations.
+    """
+    m = len(K)
+    if not m:
+        return np.zeros(0), 0.0
+    means = K.mean(axis=0)
+    centred = K - means - means[:, None] + means.mean()
+    size = float(np.trace(centred)) / m or 1.0
+    solve = definite_solver(centred / size + 1.0, least_norm=True)
+    if solve is None:
+        return np.full(m, np.nan), 0.0
+    beta = np.full(m, total / m)
+    for _ in range(1 + TOLERANCES.refinements):
+        left = values - K @ beta
+        change = solve(left - left.mean()) / size
+        beta += change - change.mean()
+    return beta, float((values - K @ beta).mean())
+
+
+def _certified(gram: Gram, signs: Array, costs: Array, coefs: Array, f: Array) -> GramSolution:
+    """Return a point with its best bias and the gap to a bound of the optimal value.
+
+    The bound belongs to multipliers that are feasible.  With ``d`` their difference from the given
+    ones its quadratic part is at most ``coefs'f + 2 d'f + (sum_i |d_i| sqrt(K_ii))^2``.  Rounding
+    of f, in its summands, is counted on both sides.
+    """
+    lengths = np.sqrt(np.maximum(gram.diagonal, 0.0))
+    dual = feasible(signs, costs, signs * coefs)
+    moved = signs * dual - coefs
+    square = max(float(coefs @ f), 0.0)
+    rounding = EPS * float(np.abs(coefs) @ lengths) * float(lengths.max(initial=0.0))
+    lost = rounding * float(np.abs(coefs).sum())
+    quadratic = square + 2.0 * float(moved @ f) + float(np.abs(moved) @ lengths) ** 2 + lost
+    bound = max(float(dual.sum()) - 0.5 * quadratic, 0.0)
+    intercept = best_bias(f, signs, costs)
+    short = 1.0 - signs * (f + intercept)
+    objective = 0.5 * (square + lost) + float(costs @ np.maximum(short, 0.0))
+    objective += rounding * float(costs[short > -rounding].sum())
+    if not np.isfinite(objective):
+        return GramSolution(coefs, intercept, np.inf, np.inf)
+    side = float(costs[signs > 0].sum())
+    constant = 2.0 * min(side, float(costs.sum()) - side)
+    if objective > constant:  # the constant machine is better
+        sign = 1.0 if 2.0 * side > costs.sum() else -1.0
+        coefs, intercept, objective = np.zeros_like(coefs), sign, constant
+    gap = max(objective - bound, 0.0) / max(objective, TINY)
+    return GramSolution(coefs, float(intercept), objective, gap)
+
+
+def solve_in_coordinates(gram: Gram, signs: Array, costs: Array, solver: SVMSolver) -> GramSolution:
+    """Solve in coordinates ``Z Z' = K`` of the rows with a solver that needs such."""
+    n = len(signs)
+    values, vectors = scipy.linalg.eigh(gram.among(np.arange(n)), check_finite=False)
+    kept = values > n * EPS * values[-1]
+    Z = np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+    found = solver.solve_batch(single(Z, signs, costs))[0]
+    coefs = signs * found.dual
+    point = _certified(gram, signs, costs, coefs, gram.times(coefs))
+    gap = max(point.gap, found.gap)
+    return replace(point, gap=gap, n_iter=found.n_iter, converged=found.converged)

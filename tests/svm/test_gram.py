@@ -1,0 +1,100 @@
+"""Machines given by a kernel matrix: exact, certified, the same as in coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.datasets import make_classification
+
+from marginfold.feature_maps.kernel_values import KernelFunction
+from marginfold.svm import Automatic, InteriorPoint
+from marginfold.svm.gram import (
+    GivenGram,
+    RowGram,
+    libsvm_pairs,
+    solve_gram,
+    solve_in_coordinates,
+)
+
+RBF = KernelFunction("rbf", 0.2, 3, 1.0)
+
+
+def noisy(n=300, seed=0):
+    X, y = make_classification(n, 6, n_informative=4, flip_y=0.1, random_state=seed)
+    return X, np.where(y == 1, 1.0, -1.0)
+
+
+def values_of(gram, signs, costs, found):
+    """P of the machine and D of its multipliers, from the definition."""
+    K = gram.among(np.arange(len(signs)))
+    f, dual = K @ found.coefs, signs * found.coefs
+    primal = 0.5 * found.coefs @ f
+    primal += costs @ np.maximum(0.0, 1.0 - signs * (f + found.intercept))
+    return primal, dual.sum() - 0.5 * found.coefs @ f, dual
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0, 1e5])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gap_is_that_of_the_definition_and_closed(C, seed):
+    X, signs = noisy(seed=seed)
+    costs = C * np.random.default_rng(seed).uniform(0.5, 2.0, len(signs))
+    for gram in (GivenGram(RBF(X, X)), RowGram(RBF, X, np.ones(len(X)))):
+        found = solve_gram(gram, signs, costs, tol=1e-8)
+        primal, dual_value, dual = values_of(gram, signs, costs, found)
+        assert found.converged
+        assert (dual >= -1e-9 * C).all()
+        assert (dual <= costs * (1 + 1e-9)).all()
+        assert abs(found.coefs.sum()) <= 1e-9 * np.abs(found.coefs).sum()
+        assert_allclose(found.objective, primal, rtol=1e-8)
+        assert (primal - dual_value) / primal <= 2e-8
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_it_is_the_machine_in_coordinates(C):
+    X, signs = noisy(150)
+    costs = np.full(150, C)
+    found = solve_gram(GivenGram(X @ X.T), signs, costs, tol=1e-8)
+    expected = Automatic().solve(X, signs, costs)
+    assert_allclose(found.coefs @ X, expected.coef, atol=1e-7)
+    assert_allclose(found.intercept, expected.intercept, atol=1e-7)
+    assert_allclose(found.objective, expected.objective, rtol=1e-10)
+
+
+def test_a_solver_of_coordinates_finds_the_same_and_says_when_it_does_not_end():
+    X, signs = noisy(80)
+    gram, costs = GivenGram(RBF(X, X)), np.full(80, 5.0)
+    found = solve_in_coordinates(gram, signs, costs, InteriorPoint())
+    assert_allclose(found.coefs, solve_gram(gram, signs, costs, tol=1e-8).coefs, atol=1e-5)
+    early = solve_in_coordinates(gram, signs, costs, InteriorPoint(max_iter=1))
+    primal, dual_value, _ = values_of(gram, signs, costs, early)
+    assert not early.converged
+    assert early.gap >= (primal - dual_value) / primal - 1e-9
+
+
+def test_rows_that_are_copies_of_one_give_a_constant():
+    signs = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    found = solve_gram(GivenGram(np.ones((5, 5))), signs, np.ones(5), tol=1e-8)
+    assert_allclose(found.objective, 4.0)
+    assert found.intercept > 0
+
+
+def test_sparse_rows_are_the_same_rows():
+    X, signs = noisy(120)
+    X, costs, ones = np.where(np.abs(X) > 0.3, X, 0.0), np.full(120, 2.0), np.ones(120)
+    dense = solve_gram(RowGram(RBF, X, ones), signs, costs, tol=1e-8)
+    sparse = solve_gram(RowGram(RBF, sp.csr_array(X), ones), signs, costs, tol=1e-8)
+    assert_allclose(sparse.coefs, dense.coefs, atol=1e-7)
+
+
+def test_multipliers_of_all_pairs_in_one_call_are_those_of_each_pair():
+    X, y = make_classification(200, 6, n_informative=6, n_redundant=0, n_classes=4, random_state=0)
+    costs = np.random.default_rng(0).uniform(0.5, 3.0, 200)
+    pairs = libsvm_pairs(RowGram(RBF, X, np.ones(200)), y, costs)
+    for first, second in ((0, 1), (1, 3), (2, 3)):
+        rows = np.flatnonzero((y == first) | (y == second))
+        signs = np.where(y[rows] == second, 1.0, -1.0)
+        gram = RowGram(RBF, X[rows], np.ones(len(rows)))
+        found = solve_gram(gram, signs, costs[rows], tol=1e-8)
+        assert_allclose(pairs(first, second).dual, signs * found.coefs, atol=0.05)
