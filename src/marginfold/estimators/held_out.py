@@ -20,7 +20,7 @@ from marginfold.linalg.tall import Array, dense
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import UNLABELLED
 
-HALF_ROWS = 4000
+HALF_ROWS = 2000
 """Rows that each half has at most where one half of the rows is judged by the other."""
 
 

@@ -16,11 +16,11 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC
 from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
+from marginfold.estimators.gesvm import GESVC
 from marginfold.estimators.held_out import (
     Part,
     Side,
@@ -38,7 +38,6 @@ from marginfold.estimators.multiclass import (
     classes_of,
 )
 from marginfold.estimators.svm_pca import SVMPCA
-from marginfold.feature_maps.kernel_values import resolve_gamma
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import (
@@ -68,7 +67,7 @@ COMPONENTS = 100
 components.  usps is as accurate with 100, standardised mnist better, at a fifth of the time; 50
 are too few for splice."""
 
-UNIT_ROWS = 5000
+UNIT_ROWS = 2000
 """Training rows, at most, whose margins give the unit."""
 
 SATURATED = 0.1
@@ -121,10 +120,10 @@ class MarginMap(
     ----------
     classifier : classifier, default=None
         Any classifier with ``decision_function`` (one value per class) or ``predict_proba`` (the
-        margins are their logarithms); it is cloned.  None is a support vector machine with the
-        kernel rbf for each pair of classes, on 100 principal components if there are more columns
-        (but not of a sparse X).  Its C is 1 or 100, whichever predicts held-out rows better, and 10
-        where ``sharpness`` is a number and nothing is held out.
+        margins are their logarithms); it is cloned.  None is `GESVC` without a graph and with the
+        kernel rbf, on 100 principal components if there are more columns (but not of a sparse X).
+        Its C is 1 or 100, whichever predicts held-out rows better, and 10 where ``sharpness`` is
+        a number and nothing is held out.
     sharpness : "auto" or float, default="auto"
         How fast a row moves to the anchor of its largest margin.  The unit is the mean distance
         between the largest and the second largest margin of a training row: at 1 the second class
@@ -132,7 +131,7 @@ class MarginMap(
         from 1 to 16, in which the nearest training row recognises held-out rows as often as in the
         best one, but for two in a thousand.
     cv : "half", int, splitter or list of splits, default="half"
-        What ``sharpness="auto"`` holds out: every second row of each class, at most 4000 evenly
+        What ``sharpness="auto"`` holds out: every second row of each class, at most 2000 evenly
         spaced ones; or a number of stratified folds (in the order of the rows, not shuffled), an
         object with ``split``, or a list of (train, test) indices.  Each split costs one more fit,
         two where the classifier is None: three fits in all, two of them on half of the rows.
@@ -240,7 +239,7 @@ class MarginMap(
                 X, _ = indexable(X, y)
             labels = column_or_1d(y, warn=True)
             weights = check_weights(sample_weight, len(labels))
-            candidates = self._candidates(X, weights)
+            candidates = self._candidates(X)
             given = None if sample_weight is None else weights
             rows = TrainingRows(X, labels, given, is_pairwise(candidates[0]))
             self._draw(candidates, rows, weights)
@@ -316,14 +315,12 @@ class MarginMap(
                 MarginfoldWarning,
             )
 
-    def _candidates(self, X: Any, weights: Array) -> list[Any]:
+    def _candidates(self, X: Any) -> list[Any]:
         """Return the classifiers to choose from, unfitted."""
         if self.classifier is not None:
             check_has_margins(self.classifier)
             return [self.classifier]
-        found = self.planned_classifiers(0 if sp.issparse(X) else X.shape[1])
-        gamma = resolve_gamma("scale", "rbf", X, weights)
-        return [each.set_params(gamma=gamma) if isinstance(each, SVC) else each for each in found]
+        return self.planned_classifiers(0 if sp.issparse(X) else X.shape[1])
 
     def planned_classifiers(self, n_features: int) -> list[Any]:
         """Return the classifiers to choose from for rows of so many columns."""
@@ -369,7 +366,7 @@ class MarginMap(
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = ["float64"]
-        classifier = SVC() if self.classifier is None else self.classifier
+        classifier = GESVC() if self.classifier is None else self.classifier
         if hasattr(classifier, "__sklearn_tags__") and not isinstance(classifier, type):
             tags.input_tags = get_tags(classifier).input_tags
         return tags
@@ -377,7 +374,7 @@ class MarginMap(
 
 def default_classifier(cost: float, n_features: int) -> Any:
     """Return the classifier of a map that is given none."""
-    machine = SVC(C=cost)
+    machine = GESVC(C=cost, kernel="rbf", graph_weight=0.0)
     return machine if n_features <= COMPONENTS else make_pipeline(SVMPCA(COMPONENTS), machine)
 
 
