@@ -150,7 +150,7 @@ def main() -> None:
         tables.append(table)
         found[table.name] = results
     for family in FAMILIES:
-        write(f"\n{markdown(family, tables, found)}")
+        write(markdown(family, tables, found))
     write("\n| figure | found | reached | needed |\n|---|---|---|---|")
     for line in figures(tables, found):
         write(f"| {line.work} | {line.ours} | {line.ratio} | {line.needed} |")
@@ -453,11 +453,13 @@ def markdown(family: str, tables: Sequence[Table], found: Results) -> str:
     """Return accuracy, seconds and memory, a row for each table."""
     names = [name for name, method in METHODS.items() if method.family == family]
     names = [name for name in names if any(name in found[table.name] for table in tables)]
+    if not names:
+        return ""
     rows = [["table", *names], ["---"] * (1 + len(names))]
     for table in tables:
         results = found[table.name]
         rows.append([str(table), *(str(results.get(name, Found())) for name in names)])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return "\n" + "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def figures(tables: Sequence[Table], found: Results) -> Iterator[Line]:

@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import dask_fit
+import first_try
 import graphs
 import low_rank
 import numpy as np
@@ -118,6 +119,7 @@ def peak_of_fit(model: str, n: int, d: int, n_classes: int) -> float:
 
 
 PARTS: dict[str, Callable[[bool], Iterable[Line]]] = {
+    "The first try": first_try.lines,
     "Problems and paths": problems.lines,
     "Choosing weights and dimensions": search.lines,
     "Ten dimensions and two": subspaces.lines,
@@ -127,7 +129,7 @@ PARTS: dict[str, Callable[[bool], Iterable[Line]]] = {
     "Shapes and memory": shapes,
 }
 
-SLOW = ("Graphs", "Shapes and memory", "Low-rank kernels")
+SLOW = ("The first try", "Graphs", "Shapes and memory", "Low-rank kernels")
 """Parts that the quick run leaves out."""
 
 
