@@ -42,6 +42,9 @@ RIDGES = (1e-2, 1.0)
 PLANES = "one_vs_rest"
 """Planes of several classes: one for each class."""
 
+LINEAR_COST = 1.0
+"""C of linear embeddings."""
+
 KERNEL_COST = 10.0
 """C of kernel embeddings."""
 
@@ -150,18 +153,23 @@ METHODS: dict[str, Compared] = {
         "linear map that keeps neighbors", _embedding(lambda s: LPP(s.n_components)), fit="lpp"
     ),
     "MMDA": Compared(
-        "successive margins", _embedding(lambda s: MMDA(s.n_components, tasks=TASKS)), fit="mmda"
+        "successive margins",
+        _embedding(lambda s: MMDA(s.n_components, C=LINEAR_COST, tasks=TASKS)),
+        fit="mmda -C 1",
     ),
     "LSVA": Compared(
         "successive margins with a neighbor graph",
-        _embedding(lambda s: LSVA(s.n_components, tasks=TASKS), WEIGHTS),
-        fit="lsva",
+        _embedding(lambda s: LSVA(s.n_components, C=LINEAR_COST, tasks=TASKS), WEIGHTS),
+        fit="lsva -C 1",
     ),
     PERMUTED_GRAPH: Compared(
         "control: the same with the graph on other rows",
         _embedding(
             lambda s: LSVA(
-                s.n_components, graph=PermutedGraph(NeighborGraph(), s.draw), tasks=TASKS
+                s.n_components,
+                C=LINEAR_COST,
+                graph=PermutedGraph(NeighborGraph(), s.draw),
+                tasks=TASKS,
             ),
             WEIGHTS,
         ),
@@ -169,7 +177,7 @@ METHODS: dict[str, Compared] = {
     ),
     "WSVDA": Compared(
         "successive margins, within-class scatter",
-        _embedding(lambda s: WSVDA(s.n_components, tasks=TASKS)),
+        _embedding(lambda s: WSVDA(s.n_components, C=LINEAR_COST, tasks=TASKS)),
         fit="wsvda",
     ),
     "KPCA": Compared(
