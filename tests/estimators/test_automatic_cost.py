@@ -131,7 +131,7 @@ def test_copies_of_one_row_have_no_direction():
 
 @pytest.mark.parametrize("cls", SUBSPACES, ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("C", ["scale", 0.0, None])
-def test_an_error_says_what_C_may_be(cls, C):
+def test_an_error_says_what_it_may_be(cls, C):
     with pytest.raises(InvalidParameterError) as caught:
         cls(C=C).fit(X, Y)
     expected = f"{cls.__name__}: C must be 'auto' or a finite number > 0; got {C!r}."

@@ -30,7 +30,8 @@ class WSVDA(MarginSubspace):
     C : float or "auto", default=1.0
         Cost of a margin violation.  The paper's objective (15) has no factor 1/2: its C is C / 2
         here.  "auto" is ``3 / mean (z - mean)'(S_W + eps I)^(-1) (z - mean)`` over the labelled
-        rows with their weights, like the default of LSVA; here 1 is the better start.
+        rows with their weights, like the default of LSVA; it grows with their number, because S_W
+        does, and 1 is the better start.
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
