@@ -30,8 +30,8 @@ NEEDED = "at most 3x the CPU time"
 
 MODELS = {
     "LDA": LDA(),
-    'LSVA(2, graph="within", C=1)': LSVA(2, graph="within"),
-    "LSVA(2, graph=AnchorGraph(200), C=1)": LSVA(2, graph=AnchorGraph(200)),
+    'LSVA(2, graph="within", C=1)': LSVA(2, C=1.0, graph="within"),
+    "LSVA(2, graph=AnchorGraph(200), C=1)": LSVA(2, C=1.0, graph=AnchorGraph(200)),
 }
 
 

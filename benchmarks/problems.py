@@ -271,9 +271,9 @@ def growth(quick: bool) -> Iterator[Line]:
     """Time of whole fits at ten times the rows."""
     small, large = (30_000, 300_000) if quick else (100_000, 1_000_000)
     models = {
-        "MMDA(2), C = 1": MMDA(2, tol=TOL),
-        'LSVA(2, graph="within"), C = 1': LSVA(2, graph="within", tol=TOL),
-        'LSVA(2, graph="anchors"), C = 1': LSVA(2, graph="anchors", tol=TOL),
+        "MMDA(2), C = 1": MMDA(2, C=1.0, tol=TOL),
+        'LSVA(2, graph="within"), C = 1': LSVA(2, C=1.0, graph="within", tol=TOL),
+        'LSVA(2, graph="anchors"), C = 1': LSVA(2, C=1.0, graph="anchors", tol=TOL),
     }
     for name, model in models.items():
         times = []

@@ -79,7 +79,7 @@ GRAPHS = [
 # -------------------------------------------------------------------------------- the parameters
 
 BAD_PARAMETERS = {
-    "C negative": ({"C": -1.0}, "C must be a finite number > 0; got -1"),
+    "C negative": ({"C": -1.0}, "C must be.*a finite number > 0; got -1"),
     "C zero": ({"C": 0}, "C must be.*> 0; got 0"),
     "C NaN": ({"C": np.nan}, "C must be.*finite.*got nan"),
     "C infinite": ({"C": np.inf}, "C must be.*finite.*got inf"),

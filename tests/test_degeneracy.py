@@ -164,7 +164,7 @@ def test_what_is_left_after_exhaustion_is_degenerate_for_every_task(seed, class_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExhaustedWarning)
         try:
-            W = MMDA(3, class_weight=class_weight).fit(X, y).components_
+            W = MMDA(3, C=1.0, class_weight=class_weight).fit(X, y).components_
         except NoDirectionError:
             W = np.zeros((0, 3))
     left = null_space(W) if len(W) else np.eye(3)
@@ -405,7 +405,7 @@ def test_fillers_of_a_kernel_have_falling_variance_and_are_orthogonal():
 @given(seed=seeds, class_weight=st.sampled_from(["balanced", {0: 2.0}]))
 def test_greedy_takes_the_largest_gain_first(seed, class_weight):
     X, y = overlapping(seed, c=4, shift=1.5)
-    model = MMDA(3, tasks="greedy", class_weight=class_weight).fit(X, y)
+    model = MMDA(3, C=1.0, tasks="greedy", class_weight=class_weight).fit(X, y)
     for k, task in enumerate(model.tasks_):
         N = model.components_[:k].T
         gains = [
@@ -419,7 +419,7 @@ def test_greedy_takes_the_largest_gain_first(seed, class_weight):
 @pytest.mark.parametrize("tasks", ["one_vs_rest", "greedy", "splits"])
 def test_gains_are_those_of_the_tasks_in_what_was_left(tasks):
     X, y = overlapping(11, c=4, shift=1.5)
-    model = LSVA(4, tasks=tasks, graph_weight=0.0).fit(X, y)
+    model = LSVA(4, C=1.0, tasks=tasks, graph_weight=0.0).fit(X, y)
     for k, task in enumerate(model.tasks_):
         codes = task if isinstance(task, tuple) else (task,)
         gain, enough = solve(
@@ -435,7 +435,7 @@ def test_gains_are_those_of_the_tasks_in_what_was_left(tasks):
 def test_round_robin_goes_through_the_classes_and_drops_the_exhausted():
     X, y = overlapping(13, c=4, n=80, d=7, shift=1.5)
     with pytest.warns(ExhaustedWarning):
-        model = MMDA(7, class_weight=None).fit(X, y)
+        model = MMDA(7, C=1.0, class_weight=None).fit(X, y)
     assert model.tasks_[0] == next(code for code in range(4) if code not in early(model))
     alive, expected = list(range(4)), []
     for k in range(model.n_components_ + 1):

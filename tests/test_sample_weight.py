@@ -53,6 +53,7 @@ MODELS = {
     "LSVA rbf": LSVA(3, kernel="rbf", graph=KNN, C=10.0),
     "WSVDA": WSVDA(3),
     "WSVDA rbf": WSVDA(3, kernel="rbf"),
+    "WSVDA automatic": WSVDA(3, C="auto"),
     "WSVDA splits": WSVDA(3, tasks="splits"),
     "GESVC": GESVC(graph=KNN),
     "GESVC balanced": GESVC(graph="total", class_weight="balanced"),
@@ -218,8 +219,8 @@ def test_a_common_factor_of_all_weights_is_a_factor_of_the_cost(name, factor):
     X, y, w, new = weighted_rows(5, (20, 5))
     model = clone(MODELS[name])
     expected = fit(model, X, y, sample_weight=w)
-    if not isinstance(model, WSVDA):
-        model.set_params(C=model.C / factor)
+    cost = expected.C_ if model.C == "auto" else model.C
+    model.set_params(C=cost if isinstance(model, WSVDA) else cost / factor)
     assert_same(fit(model, X, y, sample_weight=factor * w), expected, new)
 
 

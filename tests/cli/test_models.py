@@ -72,7 +72,7 @@ def run(folder, capsys, *arguments):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-C", "-1"), "C must be a finite number > 0"),
+        (("-C", "-1"), "C must be 'auto' or a finite number > 0"),
         (("--method", "gesvc", "--dims", "2"), "method gesvc has no --dims"),
         (("--kernel", "cubic"), "--kernel must be one of"),
         (("--scale", "log"), "scale must be one of"),

@@ -70,7 +70,7 @@ def test_it_is_a_machine_in_the_metric_of_the_graph(graph):
 
 def test_two_classes_are_the_first_component_of_lsva():
     fitted = GESVC(graph_weight=1.0).fit(X[TWO], Y[TWO])
-    lsva = LSVA(1, class_weight=None).fit(X[TWO], Y[TWO])
+    lsva = LSVA(1, C=1.0, class_weight=None).fit(X[TWO], Y[TWO])
     assert_allclose(fitted.decision_function(X), lsva.decision_function(X)[:, 0], atol=1e-8)
 
 

@@ -24,9 +24,8 @@ def test_without_weight_the_graph_is_gone():
 def test_the_first_component_is_a_machine_in_the_metric_of_the_graph(graph_weight):
     """Whiten with A = I + lam X'LX and let libsvm find the direction."""
     rule = NeighborGraph(5)
-    lsva = LSVA(
-        1, graph=rule, graph_weight=graph_weight, normalize_graph=False, tasks="one_vs_rest"
-    ).fit(X, Y)
+    raw = {"graph_weight": graph_weight, "normalize_graph": False}
+    lsva = LSVA(1, C=1.0, graph=rule, tasks="one_vs_rest", **raw).fit(X, Y)
     A = np.eye(13) + graph_weight * rule.build(X).scatter(X)
     root = np.linalg.cholesky(np.linalg.inv(A))
     svc = SVC(kernel="linear", class_weight="balanced", tol=1e-9).fit(X @ root, Y == 0)
@@ -92,8 +91,8 @@ def test_unlabelled_rows_act_through_the_graph():
     rng = np.random.default_rng(0)
     few = np.where(rng.random(len(X)) < 0.3, Y, -1)
     known = few != -1
-    semi = LSVA(graph_weight=3.0, tasks="one_vs_rest", unlabeled=-1).fit(X, few)
-    supervised = LSVA(graph_weight=3.0, tasks="one_vs_rest").fit(X[known], Y[known])
+    semi = LSVA(C=1.0, graph_weight=3.0, tasks="one_vs_rest", unlabeled=-1).fit(X, few)
+    supervised = LSVA(C=1.0, graph_weight=3.0, tasks="one_vs_rest").fit(X[known], Y[known])
     assert not np.allclose(semi.components_, supervised.components_, atol=1e-3)
     rule = NeighborGraph()
     A = rule.build(X).scatter(X - X.mean(axis=0))

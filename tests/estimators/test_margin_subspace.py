@@ -117,7 +117,7 @@ def test_the_gain_is_what_the_objective_loses(configuration):
     """Hinge loss and |w|^2 of the first component, computed anew from the decision values."""
     fitted = fit_once(MMDA, configuration)
     positive = np.isin(Y, fitted.tasks_[0])
-    costs = np.full(len(Y), fitted.C)
+    costs = np.full(len(Y), fitted.C_)
     if fitted.class_weight == "balanced":
         costs *= np.where(positive, 0.5 / positive.mean(), 0.5 / (1 - positive.mean()))
     margins = np.where(positive, 1, -1) * fitted.decision_function(X)[:, 0]

@@ -96,3 +96,14 @@ def test_an_empty_block_adds_nothing():
         moments.class_means(LocalBlocks([empty, whole]), 3)[1],
         moments.class_means(LocalBlocks([whole]), 3)[1],
     )
+
+
+@CUTS
+@pytest.mark.parametrize("turn", [None, np.linalg.qr(RNG.normal(size=(4, 4)))[0][:, :3]])
+def test_variances_of_the_labelled_rows(n_rows, turn):
+    known = CODES >= 0
+    rows = Z[known] if turn is None else Z[known] @ turn
+    away = rows - np.average(rows, axis=0, weights=WEIGHTS[known])
+    expected = np.average(away**2, axis=0, weights=WEIGHTS[known])
+    found = moments.label_variances(blocks(n_rows), 4, turn)
+    assert_allclose(found, expected, rtol=1e-8)

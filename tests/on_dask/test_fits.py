@@ -40,6 +40,7 @@ MODELS = {
     "LSVA anchors": LSVA(2, graph=AnchorGraph(60), C=10.0, tasks="greedy"),
     "LSVA sum": LSVA(2, graph=SUM, scaling="margin"),
     "WSVDA": WSVDA(2),
+    "WSVDA automatic": WSVDA(2, C="auto"),
     "MMDA": MMDA(4, on_exhausted="pca", tasks="splits", class_weight=None),
     "GESVC": GESVC(graph="within"),
     "GESVC balanced": GESVC(graph=0.5 * TotalGraph(), class_weight="balanced"),

@@ -174,7 +174,9 @@ METHODS: dict[str, Compared] = {
         "control: the same with the graph on other rows",
         _embedding(
             lambda s: LSVA(
-                s.n_components, graph=PermutedGraph(NeighborGraph(), s.draw), tasks=TASKS
+                s.n_components,
+                graph=PermutedGraph(NeighborGraph(), s.draw),
+                tasks=TASKS,
             ),
             WEIGHTS,
         ),

@@ -20,7 +20,7 @@ from marginfold.feature_maps import (
     resolve_feature_map,
 )
 from marginfold.geometry.metric import Metric, Penalty, rank_of
-from marginfold.geometry.moments import spread
+from marginfold.geometry.moments import label_variances, spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
@@ -242,6 +242,15 @@ class Prepared:
     def scales(self, penalties: Sequence[Penalty]) -> list[Array]:
         """Return what each penalty makes of the metric: a factor of each coordinate."""
         return [penalty.scale(self.metric) for penalty in penalties]
+
+    @cached_property
+    def variances(self) -> Array:
+        """Weighted variances of the labelled rows along the eigenvectors of the metric."""
+        labelled, rows = self.labelled, self.rows
+        if isinstance(rows, BlockRows):
+            return label_variances(rows.blocks, labelled.n_classes, rows.rotation)
+        block = Block(rows.features, labelled.codes, labelled.weights)
+        return label_variances(LocalBlocks([block]), labelled.n_classes)
 
 
 def prepare(estimator: Any, X: Any, y: Any, sample_weight: Any, penalty: Penalty) -> Prepared:

@@ -30,8 +30,10 @@ class LSVA(MarginSubspace):
     ----------
     n_components : int, default=2
         Largest number of components.
-    C : float, default=1.0
-        Cost of a margin violation.  With kernels, 10 to 100 is a better start.
+    C : float or "auto", default="auto"
+        Cost of a margin violation.  "auto" is ``3 / mean (z - mean)'A^(-1) (z - mean)`` over the
+        labelled rows with their weights, ``A = I + lam Z'LZ``: the units and the number of features
+        do not matter, and each graph weight has its own cost.
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
@@ -94,6 +96,8 @@ class LSVA(MarginSubspace):
         Iterations of the solver for each component.
     n_components_ : int
         Number of components that separate something.
+    C_ : float
+        The cost that was used.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     feature_map_ : object
@@ -131,7 +135,7 @@ class LSVA(MarginSubspace):
         self,
         n_components: int = 2,
         *,
-        C: float = 1.0,
+        C: float | str = "auto",
         kernel: KernelLike = "linear",
         graph: str | GraphRule = "knn",
         graph_weight: float = 1.0,

@@ -14,7 +14,7 @@ from marginfold.errors import (
     UncertifiedWarning,
 )
 from marginfold.estimators.inputs import Prepared, uncertified_note
-from marginfold.estimators.paths import MarginEstimator, Note
+from marginfold.estimators.paths import AUTOMATIC, MarginEstimator, Note
 from marginfold.estimators.projection import Projection
 from marginfold.geometry.directions import (
     MIN_GAIN,
@@ -25,7 +25,7 @@ from marginfold.geometry.directions import (
 from marginfold.geometry.one_vs_rest import AUTO, SCHEDULES, task_name
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
-from marginfold.validation.parameters import Choice, Constraint, Count, Number
+from marginfold.validation.parameters import Choice, Constraint, Count, Either, Number
 from marginfold.validation.rows import read_new_rows, row_by_row
 
 
@@ -42,7 +42,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
     def _constraints(self) -> dict[str, Constraint]:
         return {
             "n_components": Count(1),
-            "C": Number(0.0, inclusive=False),
+            "C": Either(Choice(AUTOMATIC), Number(0.0, inclusive=False)),
             "tasks": Choice(AUTO, *SCHEDULES),
             "scaling": Choice("unit", "margin"),
             "on_exhausted": Choice("stop", "pca"),
@@ -78,6 +78,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         kept = subspace.components
         self._store_directions(prepared.feature_map, np.column_stack([W, fillers]))
         self.classes_ = prepared.classes
+        self.C_ = subspace.C
         self.tasks_ = [task_name(c.task, prepared.classes) for c in kept] + [None] * extra
         self.gain_ = np.append([c.gain for c in kept], np.zeros(extra))
         self.norms_ = np.append([c.norm for c in kept], np.ones(extra))

@@ -24,8 +24,9 @@ class MMDA(MarginSubspace):
     ----------
     n_components : int, default=2
         Largest number of components.
-    C : float, default=1.0
-        Cost of a margin violation.  With kernels, 10 to 100 is a better start.
+    C : float or "auto", default="auto"
+        Cost of a margin violation.  "auto" is ``3 / mean |z - mean|^2`` over the labelled rows with
+        their weights, so that the units and the number of features do not matter.
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
@@ -79,6 +80,8 @@ class MMDA(MarginSubspace):
         Iterations of the solver for each component.
     n_components_ : int
         Number of components that separate something.
+    C_ : float
+        The cost that was used.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     feature_map_ : object
@@ -103,7 +106,7 @@ class MMDA(MarginSubspace):
         self,
         n_components: int = 2,
         *,
-        C: float = 1.0,
+        C: float | str = "auto",
         kernel: KernelLike = "linear",
         class_weight: Any = "balanced",
         tasks: str = "auto",

@@ -27,9 +27,11 @@ class WSVDA(MarginSubspace):
     ----------
     n_components : int, default=2
         Largest number of components.
-    C : float, default=1.0
+    C : float or "auto", default=1.0
         Cost of a margin violation.  The paper's objective (15) has no factor 1/2: its C is C / 2
-        here.
+        here.  "auto" is ``3 / mean (z - mean)'(S_W + eps I)^(-1) (z - mean)`` over the labelled
+        rows with their weights, like the default of LSVA; it grows with their number, because S_W
+        does, and 1 is the better start.
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
@@ -89,6 +91,8 @@ class WSVDA(MarginSubspace):
         Iterations of the solver for each component.
     n_components_ : int
         Number of components that separate something.
+    C_ : float
+        The cost that was used.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     feature_map_ : object
@@ -121,7 +125,7 @@ class WSVDA(MarginSubspace):
         self,
         n_components: int = 2,
         *,
-        C: float = 1.0,
+        C: float | str = 1.0,
         kernel: KernelLike = "linear",
         graph: str | GraphRule = "within",
         ridge: float = 1e-3,

@@ -113,6 +113,8 @@ class Subspace:
     ----------
     W : array of shape (r, k)
         Orthonormal directions in columns.
+    C : float
+        The cost of a margin violation.
     components : tuple of Component
     exhausted : dict
         The gain at which each exhausted task was dropped.
@@ -123,6 +125,7 @@ class Subspace:
     """
 
     W: Array
+    C: float
     components: tuple[Component, ...]
     exhausted: dict[Task, float]
     worst_gap: float
@@ -204,7 +207,7 @@ def successive_directions(
     else:
         cancelled = False
     return [
-        Subspace(t.deflation.W, tuple(t.components), t.exhausted, t.worst_gap, cancelled)
+        Subspace(t.deflation.W, t.C, tuple(t.components), t.exhausted, t.worst_gap, cancelled)
         for t in tracks
     ]
 

@@ -42,6 +42,17 @@ def spread(blocks: RowBlocks) -> Array:
     return total(blocks.map(scatter_about_mean, mean))
 
 
+def label_variances(blocks: RowBlocks, n_classes: int, rotation: Array | None = None) -> Array:
+    """Return the weighted variances of the labelled rows along the columns of a rotation.
+
+    None stands for the axes.
+    """
+    weights, means = class_means(blocks, n_classes)
+    mean = weights @ means / weights.sum()
+    everywhere = np.broadcast_to(mean, means.shape)
+    return total(blocks.map(squares_about, everywhere, rotation)) / weights.sum()
+
+
 def within_fourth(blocks: RowBlocks, means: Array) -> float:
     """Return the weighted sum of ``|z - mean of its class|^4`` over the labelled rows."""
     return float(sum(blocks.map(fourth_about, means)))
@@ -99,6 +110,15 @@ def scatter_about_mean(block: Block, mean: Array) -> Array:
     """Return the scatter of all rows of a block about one mean."""
     everyone = np.zeros(len(block), dtype=np.intp)
     return scatter_about(Block(block.Z, everyone, block.weights, block.start), mean[None])
+
+
+def squares_about(block: Block, means: Array, rotation: Array | None) -> Array:
+    """Return the weighted sum of squares of the labelled rows about the given means of classes."""
+    squares = np.zeros(means.shape[1] if rotation is None else rotation.shape[1])
+    for rows, weights in _centred(block, means):
+        turned = rows if rotation is None else rows @ rotation
+        squares += weights @ turned**2
+    return squares
 
 
 def fourth_about(block: Block, means: Array) -> float:

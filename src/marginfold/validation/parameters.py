@@ -78,7 +78,8 @@ class Choice:
         return any(kind is type(option) and value == option for option in self.options)
 
     def __str__(self) -> str:
-        return "one of " + ", ".join(repr(option) for option in self.options)
+        named = ", ".join(repr(option) for option in self.options)
+        return named if len(self.options) == 1 else f"one of {named}"
 
 
 class Either:
