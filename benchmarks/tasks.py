@@ -89,7 +89,7 @@ def methods() -> dict[str, Any]:
     return {
         "LSVA round robin": LSVA(K, tasks="one_vs_rest"),
         "LSVA": LSVA(K),
-        "LSVA C = 10": LSVA(K, C=10.0),
+        "LSVA C = 1": LSVA(K, C=1.0),
         "WSVDA round robin": WSVDA(K, tasks="one_vs_rest"),
         "WSVDA": WSVDA(K),
         "WSVDA C = 10": WSVDA(K, C=10.0),
@@ -97,6 +97,7 @@ def methods() -> dict[str, Any]:
         "scikit-learn LDA": LinearDiscriminantAnalysis(),
         "LSVA rbf round robin": LSVA(K, kernel=kernel, tasks="one_vs_rest"),
         "LSVA rbf": LSVA(K, kernel=kernel),
+        "LSVA rbf C = 1": LSVA(K, kernel=kernel, C=1.0),
         "LSVA rbf C = 10": LSVA(K, kernel=kernel, C=10.0),
         "KDA": KDA(K, kernel=kernel),
     }

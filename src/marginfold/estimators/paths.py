@@ -31,9 +31,10 @@ AUTOMATIC = "auto"
 AUTOMATIC_COST = 3.0
 """What a multiplier at its bound adds to the decision value of its own row, in the mean: at 1, rows
 that are nearly orthogonal to each other stay inside the margin on the larger of two balanced sides.
-0.3, 1 and 3 for LSVA and MMDA without and with rbf kernels on 9 sets: 0.801, 0.808 and 0.808 right
-by 5 nearest neighbors (C = 1: 0.791); on 11 others 0.711, 0.715 and 0.720 (0.704), where 3 lost at
-most 0.8 points on a set and 1 lost 6 (60 rows x 2000, LSVA)."""
+0.3, 1 and 3 for LSVA and MMDA without and with rbf kernels: 0.801, 0.808 and 0.808 right by 5
+nearest neighbors on 9 sets (C = 1: 0.791), 0.711, 0.715 and 0.720 on 11 (0.704), where 3 lost 0.8
+points on a set at most and 1 lost 6 (60 rows x 2000).  On 18 further sets 3 has 0.805 (C = 1:
+0.792) without a kernel and 0.797 (0.794) with one, there with losses on wide rows."""
 
 Note = tuple[str, type[MarginfoldWarning]]
 """What the user should be warned of."""
