@@ -525,12 +525,13 @@ def map_figures(real: Sequence[Table], tables: Sequence[Table], found: Results) 
     behind, slower = {}, {}
     for table in tables:
         results = found[table.name]
-        others = [results[name].mean for name in rivals if name in results]
-        if "MarginMap()" not in results or not np.isfinite(others).any():
+        apart = [pairs_of(results, "MarginMap()", name) for name in rivals]
+        apart = [paired.mean() for paired in apart if len(paired)]
+        if not apart:
             continue
         ours = results["MarginMap()"]
         if table in real:
-            behind[table.name] = ours.mean - float(np.nanmax(others))
+            behind[table.name] = float(min(apart))
         umap_time = results.get(UMAP_NAME, Found()).time
         if np.isfinite(umap_time):
             slower[table.name] = ours.time / umap_time

@@ -169,13 +169,21 @@ def _check_split(codes: Array, n_held_out: int, n_classes: int, cv: Any) -> None
         )
 
 
-def accuracy(parts: Sequence[Part]) -> float:
-    """Return the share of held-out rows whose largest margin is that of their class."""
-    right, total = 0.0, 0.0
-    for side in (part.held_out for part in parts):
-        right += side.weights @ (side.margins.argmax(axis=1) == side.codes)
-        total += side.weights.sum()
-    return float(right / total)
+def recognised(parts: Sequence[Part]) -> tuple[Array, Array]:
+    """Return whether the largest margin of each held-out row is that of its class, and weights."""
+    sides = [part.held_out for part in parts]
+    right = np.concatenate([side.margins.argmax(axis=1) == side.codes for side in sides])
+    return right, np.concatenate([side.weights for side in sides])
+
+
+def is_better(right: Array, before: Array, weights: Array) -> bool:
+    """Return whether more rows are right than before, by more than one standard error.
+
+    Only rows that changed count: of m of them half would become right by chance, and the number
+    that became right less that which became wrong has the standard deviation sqrt(m).
+    """
+    change = weights * (right.astype(np.float64) - before)
+    return bool(change.sum() > np.sqrt(np.abs(change).sum()))
 
 
 def codes_of(labels: Array, classes: Array) -> Array:
