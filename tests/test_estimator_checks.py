@@ -13,6 +13,7 @@ from marginfold import (
     GEPSVC,
     GESVC,
     KDA,
+    LDA,
     LSVA,
     MRGEPSVC,
     SVMPCA,
@@ -40,6 +41,12 @@ FOLDS_OF_COPIES = (
     "fail it)"
 )
 
+NEARLY_SINGULAR = (
+    "the check has fewer rows in its classes than features: without shrinkage the within-class "
+    "scatter is singular but for rounding, which weights and copies have of their own; "
+    "LDA(shrinkage=0.1) is checked"
+)
+
 ESTIMATORS = [
     *[cls() for cls in ALL if cls not in (SVMPCA, KDA)],
     LSVA(kernel="rbf", C=10, tasks="greedy", scaling="margin"),
@@ -52,6 +59,7 @@ ESTIMATORS = [
     SVMPCA(solver="dual", bias=False, reconstruct=LinearRegression()),
     SVMPCA(kernel=LowRankKernel(), reconstruct="kernel_ridge"),
     KDA(reconstruct="fixed_point"),
+    LDA(shrinkage=0.1),
     Linear(),
     ExactKernel("rbf"),
     LowRankKernel(),
@@ -73,4 +81,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     if isinstance(estimator, SubspaceSearchCV) and "sample_weight_equiv" in check.func.__name__:
         pytest.skip(FOLDS_OF_COPIES)
+    plain = isinstance(estimator, LDA) and not estimator.shrinkage
+    if plain and "sample_weight_equiv" in check.func.__name__:
+        pytest.skip(NEARLY_SINGULAR)
     check(estimator)
