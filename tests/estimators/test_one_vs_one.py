@@ -229,3 +229,23 @@ def test_a_fit_can_be_cancelled_between_the_blocks_of_its_factorisations(stage):
     with pytest.raises(CancelledError), watch(cancel):
         model.fit(X, Y)
     assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([20, 20, 20], "Both classes have half a vote[.]"),
+        ([2, 60, 20], "The vote goes to the class whose costs are more than 19 times"),
+    ],
+)
+def test_the_warning_says_who_has_the_vote_of_a_pair_without_a_machine(sizes, said):
+    """The first two classes are copies of one row, the third lies apart."""
+    labels = np.repeat([0, 1, 2], sizes)
+    rows = np.where(labels[:, None] == 2, [[5.0, 1.0]], [[0.0, 1.0]])
+    with pytest.warns(ExhaustedWarning, match=f"0 and 1[.] {said}"):
+        model = GESVC().fit(rows, labels)
+    votes = np.round(model.decision_function([[0.0, 1.0]])[0])
+    if sizes[0] == sizes[1]:
+        assert votes[0] == votes[1]
+    else:
+        assert votes[1] == votes[0] + 1

@@ -214,6 +214,13 @@ class PlaneRows:
         return (self.coordinates.n_columns if V is None else V.shape[1]) + 1
 
     @property
+    def n_unknowns(self) -> int:
+        """Unknowns of the largest problem: those of two classes have at most one for each row."""
+        if self.tasks[0].rest is None or self.coordinates.Z is None:
+            return self.n_coordinates
+        return min(self.n_coordinates, int(np.sort(self.counts)[-2:].sum()))
+
+    @property
     def sizes(self) -> Array:
         """The total weight of each class."""
         return _sizes(self.coordinates, self.factors)
