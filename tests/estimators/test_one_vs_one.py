@@ -249,3 +249,18 @@ def test_the_warning_says_who_has_the_vote_of_a_pair_without_a_machine(sizes, sa
         assert votes[0] == votes[1]
     else:
         assert votes[1] == votes[0] + 1
+
+
+@pytest.mark.parametrize("graph_weight", [0.0, 0.5])
+@pytest.mark.parametrize("multiclass", ["one_vs_one", "one_vs_rest"])
+def test_a_given_kernel_of_rows_far_from_the_origin_is_as_certain_as_one_of_centred_rows(
+    graph_weight, multiclass
+):
+    far = X + 1e4
+    options = {"C": 10.0, "graph": "within", "graph_weight": graph_weight, "multiclass": multiclass}
+    given = GESVC(kernel="precomputed", **options).fit(far @ far.T, Y)
+    linear = GESVC(**options).fit(X, Y)
+    assert given.gap_.max() < 1e-8
+    assert_allclose(given.gain_, linear.gain_, atol=1e-6)
+    found = given.feature_map_.images(far @ far.T, given.directions_) + given.intercepts_
+    assert_allclose(found, X @ linear.coef_.T + linear.intercept_, atol=1e-3)
