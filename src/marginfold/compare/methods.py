@@ -309,7 +309,9 @@ def suitable(size: Size, wanted: Sequence[str] | None = None) -> tuple[list[str]
 def _too_slow(method: Compared, size: Size) -> str:
     """Return why a method would take too long, or nothing."""
     if method.slow and size.n_rows > SLOW_ROWS:
-        return f"more than {SLOW_ROWS} training rows ({size.n_rows}): its time grows with the square"
+        return (
+            f"more than {SLOW_ROWS} training rows ({size.n_rows}): its time grows with the square"
+        )
     if method.pair_seconds and size.n_classes > MANY_CLASSES:
         return f"more than {MANY_CLASSES} classes ({size.n_classes}): it solves each pair of them"
     return ""

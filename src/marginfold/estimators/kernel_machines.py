@@ -169,9 +169,8 @@ def prepare_kernel(
         if metric is None:
             return None
         K = None
-    elif K is not None and exact.kernel not in DEFINITE:
-        if not cholesky(_shifted(K.copy()), "kernel"):
-            return None
+    elif K is not None and not _is_definite(exact, K):
+        return None
     known = np.flatnonzero(read.codes[kept] != UNLABELLED)
     return KernelPrepared(
         read.X, read.weights, read.classes, expansion, labelled, known, metric, K, means
@@ -234,7 +233,9 @@ def _machines(
             values = G @ directions[:, block]
             directions[:, block] -= lam * (prepared.metric.L @ values)
     moved = prepared.means @ directions
-    machines = [replace(m, intercept=m.intercept - by) for m, by in zip(machines, moved.tolist())]
+    machines = [
+        replace(m, intercept=m.intercept - by) for m, by in zip(machines, moved, strict=True)
+    ]
     voting = one_vs_one and len(prepared.classes) > 2
     return Machines.of(directions, machines, prepared.labelled if voting else None)
 
@@ -366,6 +367,11 @@ def _is_evaluated(exact: ExactKernel) -> bool:
     if exact.kernel == "poly":
         return bool(exact.coef0 >= 0)
     return exact.kernel in DEFINITE and exact.kernel in LIBSVM_KERNELS
+
+
+def _is_definite(exact: ExactKernel, K: Array) -> bool:
+    """Return whether a kernel is positive semi-definite, by its name or on the rows."""
+    return exact.kernel in DEFINITE or cholesky(_shifted(K.copy()), "kernel")
 
 
 def _require_memory(n: int, squares: float) -> None:
