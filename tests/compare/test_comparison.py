@@ -357,6 +357,9 @@ def test_methods_are_found_in_any_case_and_left_out_for_a_reason():
     names, left_out = suitable(large)
     assert set(left_out) == {name for name in METHODS if METHODS[name].slow} != set()
     assert set(names).isdisjoint(left_out)
+    many = suitable(Size(800, 5, 200))[1]
+    assert set(many) == {"SVC linear", "GESVC", "GEPSVC", "MRGEPSVC", "TwinSVC"}
+    assert "classes (200)" in many["GESVC"]
     with pytest.raises(InvalidParameterError, match="Unknown methods: 'lsav'"):
         suitable(small, ["lda", "lsav"])
 

@@ -263,6 +263,12 @@ def test_the_plan_grows_with_the_budget_and_never_with_the_table():
     assert 5 * spent <= 60 * 2  # what it plans, it can pay
 
 
+def test_the_plan_knows_that_pairs_of_many_classes_take_time_however_few_the_rows():
+    few, many = (fold_seconds("GESVC", 300, 4, n_classes) for n_classes in (6, 60))
+    assert many > 50 * few
+    assert fold_seconds("PCA", 300, 4, 60) < 3 * fold_seconds("PCA", 300, 4, 6)
+
+
 def test_an_unmeasured_method_leads_nobody():
     nothing, all_failed = np.full(4, np.nan), Standing(np.full(4, 0.1), [], "it broke")
     assert leader({"PCA": Standing(nothing, []), "LDA": all_failed}) == ""

@@ -229,3 +229,38 @@ def test_a_fit_can_be_cancelled_between_the_blocks_of_its_factorisations(stage):
     with pytest.raises(CancelledError), watch(cancel):
         model.fit(X, Y)
     assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([20, 20, 20], "Both classes have half a vote[.]"),
+        ([2, 60, 20], "The vote goes to the class whose costs are more than 19 times"),
+    ],
+)
+def test_the_warning_says_who_has_the_vote_of_a_pair_without_a_machine(sizes, said):
+    """The first two classes are copies of one row, the third lies apart."""
+    labels = np.repeat([0, 1, 2], sizes)
+    rows = np.where(labels[:, None] == 2, [[5.0, 1.0]], [[0.0, 1.0]])
+    with pytest.warns(ExhaustedWarning, match=f"0 and 1[.] {said}"):
+        model = GESVC().fit(rows, labels)
+    votes = np.round(model.decision_function([[0.0, 1.0]])[0])
+    if sizes[0] == sizes[1]:
+        assert votes[0] == votes[1]
+    else:
+        assert votes[1] == votes[0] + 1
+
+
+@pytest.mark.parametrize("graph_weight", [0.0, 0.5])
+@pytest.mark.parametrize("multiclass", ["one_vs_one", "one_vs_rest"])
+def test_a_given_kernel_of_rows_far_from_the_origin_is_as_certain_as_one_of_centred_rows(
+    graph_weight, multiclass
+):
+    far = X + 1e4
+    options = {"C": 10.0, "graph": "within", "graph_weight": graph_weight, "multiclass": multiclass}
+    given = GESVC(kernel="precomputed", **options).fit(far @ far.T, Y)
+    linear = GESVC(**options).fit(X, Y)
+    assert given.gap_.max() < 1e-8
+    assert_allclose(given.gain_, linear.gain_, atol=1e-6)
+    found = given.feature_map_.images(far @ far.T, given.directions_) + given.intercepts_
+    assert_allclose(found, X @ linear.coef_.T + linear.intercept_, atol=1e-3)

@@ -19,6 +19,8 @@ from sklearn.svm import SVC
 from marginfold import GEPSVC, MRGEPSVC, ExactKernel, MarginMap, NeighborGraph, TwinSVC
 from marginfold.data.models import load_model, save_model
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, TooLargeError
+from marginfold.estimators.inputs import coordinates
+from marginfold.estimators.plane_rows import PlaneRows, plane_tasks
 from marginfold.feature_maps import Linear
 
 WINE, Y = load_wine(return_X_y=True)
@@ -263,3 +265,23 @@ def test_normals_that_do_not_fit_are_refused_with_what_to_do(monkeypatch):
 def test_an_unknown_reading_is_refused(model):
     with pytest.raises(InvalidParameterError, match="multiclass"):
         clone(model).set_params(multiclass="all").fit(X, Y)
+
+
+def test_the_work_of_pairs_is_sized_by_their_rows_and_not_by_all_coordinates():
+    """Threads pay for large problems: those of many small classes are small in any kernel."""
+    labels = np.arange(len(X)) // 3
+    c = coordinates(RBF, X, np.ones(len(X)), labels)
+    tasks = plane_tasks(int(labels.max()) + 1, "one_vs_one")
+    factors = np.ones(len(tasks))
+    rows = PlaneRows.of(c, factors, tasks, graph=None, tikhonov="rkhs", normalize=True)
+    sizes = []
+    rows.solve(lambda problem: (problem.space.offset, sizes.append(len(problem.own)) or 0.0))
+    assert max(sizes) == rows.n_unknowns == 6
+
+
+def test_two_classes_are_not_advised_to_go_one_against_one():
+    rows, labels = np.ones((10, 2)), np.repeat([0, 1], 5)
+    with pytest.warns(ExhaustedWarning, match="try a kernel[.]"):
+        TwinSVC().fit(rows, labels)
+    with pytest.warns(ExhaustedWarning, match="try another kernel[.]"):
+        TwinSVC(kernel="rbf").fit(rows, labels)

@@ -98,3 +98,12 @@ def test_multipliers_of_all_pairs_in_one_call_are_those_of_each_pair():
         gram = RowGram(RBF, X[rows], np.ones(len(rows)))
         found = solve_gram(gram, signs, costs[rows], tol=1e-8)
         assert_allclose(pairs(first, second).dual, signs * found.coefs, atol=0.05)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e7, 1e10])
+def test_a_solver_in_coordinates_is_converged_only_if_the_kernel_says_so(C):
+    """Coordinates lose digits of the kernel: with large costs their gap is not that of K."""
+    X, signs = noisy(100)
+    solver = InteriorPoint(tol=1e-8)
+    found = solve_in_coordinates(GivenGram(RBF(X, X)), signs, np.full(100, C), solver)
+    assert found.converged == (found.gap <= solver.tol)

@@ -361,7 +361,7 @@ def _show(verdict: Verdict, comparison: Comparison) -> None:
         if r.behind is not None:
             known = isfinite(r.behind.low) and isfinite(r.behind.high)
             interval = f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}" if known else "too few folds"
-            behind = [f"{r.behind.mean:+.1f}", interval]
+            behind = [f"{round(r.behind.mean, 1) + 0.0:+.1f}", interval]  # no -0.0
         dimension = "" if r.dimension is None else f"{r.dimension:g}"
         errors = [f"{r.error:.1f}", "" if r.spread is None else f"{r.spread:.1f}"]
         folds = f"{r.n_folds}/{comparison.n_measurements}"

@@ -55,6 +55,10 @@ fortieth of the time.  Successive margins take the least: their time grows with 
 SLOW_ROWS = 2_000
 """Training rows above which methods whose time grows with the square are left out."""
 
+MANY_CLASSES = 100
+"""Classes above which methods of pairs of classes are left out: at 100 a fold of all of them takes
+about 50 s, however few the rows."""
+
 NCA_STEPS = 50
 """Iterations of NCA: its time is without bound otherwise."""
 
@@ -100,6 +104,9 @@ class Compared:
         Whether it is there to judge others by, and never recommended.
     seconds : float
         CPU time of one fold with all its choices, on 4500 rows, 13 columns and 5 classes.
+    pair_seconds : float
+        What each pair of classes adds if there are many, measured with 60 classes of 5 rows; 0 for
+        methods that know no pairs.
     """
 
     words: str
@@ -108,6 +115,7 @@ class Compared:
     control: bool = False
     fit: str = ""
     seconds: float = 1.0
+    pair_seconds: float = 0.0
 
 
 def _rbf(size: Size, most: int = MOST_RANK) -> Any:
@@ -235,6 +243,7 @@ METHODS: dict[str, Compared] = {
         _choice(lambda s, C: GESVC(C=C, graph_weight=0.0), C=COSTS),
         fit="gesvc --graph-weight 0",
         seconds=0.4,
+        pair_seconds=2e-3,
     ),
     "SVC rbf": Compared(
         "support vector machine, rbf",
@@ -251,24 +260,28 @@ METHODS: dict[str, Compared] = {
         ),
         fit="gesvc",
         seconds=0.6,
+        pair_seconds=2e-3,
     ),
     "GEPSVC": Compared(
         "nonparallel planes, linear",
         _choice(lambda s, ridge: GEPSVC(ridge=ridge), ridge=RIDGES),
         fit="gepsvc",
         seconds=0.03,
+        pair_seconds=9e-4,
     ),
     "MRGEPSVC": Compared(
         "nonparallel planes with a graph, linear",
         _choice(lambda s, **p: MRGEPSVC(**p), graph_weight=WEIGHTS, ridge=RIDGES),
         fit="mrgepsvc",
         seconds=0.35,
+        pair_seconds=4e-3,
     ),
     "TwinSVC": Compared(
         "twin planes by least squares, rbf",
         _choice(_twin, C1=(1.0, 10.0)),
         fit="twinsvc --kernel rbf",
         seconds=0.5,
+        pair_seconds=1e-3,
     ),
     LARGEST_CLASS: Compared(
         "control: the answer is always the largest class",
@@ -290,12 +303,20 @@ def suitable(size: Size, wanted: Sequence[str] | None = None) -> tuple[list[str]
         Names in any case; all suitable ones by default. The largest class is always there.
     """
     names = _named([*wanted, LARGEST_CLASS]) if wanted else list(METHODS)
-    left_out = {
-        name: f"more than {SLOW_ROWS} training rows ({size.n_rows}): its time grows with the square"
-        for name in names
-        if METHODS[name].slow and size.n_rows > SLOW_ROWS
-    }
+    reasons = {name: _too_slow(METHODS[name], size) for name in names}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
     return [name for name in names if name not in left_out], left_out
+
+
+def _too_slow(method: Compared, size: Size) -> str:
+    """Return why a method would take too long, or nothing."""
+    if method.slow and size.n_rows > SLOW_ROWS:
+        return (
+            f"more than {SLOW_ROWS} training rows ({size.n_rows}): its time grows with the square"
+        )
+    if method.pair_seconds and size.n_classes > MANY_CLASSES:
+        return f"more than {MANY_CLASSES} classes ({size.n_classes}): it solves each pair of them"
+    return ""
 
 
 def _named(wanted: Sequence[str]) -> list[str]:

@@ -27,7 +27,7 @@ ROWS, COLUMNS, CLASSES = 4_500, 13, 5
 
 BY_ROWS, BY_CLASSES, WIDE = 1.5, 0.3, 40.0
 """How time grows: as this power of the rows above those of that table (below it in proportion), as
-this power of the classes, and twice the time for so many columns."""
+this power of the classes (pairs of them come on top), and twice the time for so many columns."""
 
 
 def fold_seconds(method: str, n_rows: int, n_columns: int, n_classes: int) -> float:
@@ -51,7 +51,8 @@ def fold_seconds(method: str, n_rows: int, n_columns: int, n_classes: int) -> fl
     by_classes = (n_classes / CLASSES) ** BY_CLASSES
     by_components = (1 + min(n_columns, MOST_COMPONENTS) / MOST_COMPONENTS) / 2
     by_columns = (1 + n_columns / WIDE) / (1 + COLUMNS / WIDE)
-    return METHODS[method].seconds * by_rows * by_classes * by_components * by_columns
+    seconds = METHODS[method].seconds * by_rows * by_classes * by_components * by_columns
+    return seconds + METHODS[method].pair_seconds * n_classes * (n_classes - 1) / 2
 
 
 def planned_rows(

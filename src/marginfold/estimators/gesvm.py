@@ -21,7 +21,7 @@ from marginfold.estimators.kernel_machines import (
     prepare_kernel,
     solve_kernel_machines,
 )
-from marginfold.estimators.machines import Machines, solve_machines
+from marginfold.estimators.machines import CLEAR_RATIO, Machines, solve_machines
 from marginfold.estimators.multiclass import (
     OneVsRestClassifier,
     class_pairs,
@@ -226,28 +226,30 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
-        notes = self._degenerate(np.flatnonzero(~found.separates), len(found.separates))
+        notes = self._degenerate(np.flatnonzero(~found.separates))
         if not found.converged:
             notes.append((uncertified_note(self, self.gap_.max()), UncertifiedWarning))
         return notes
 
-    def _degenerate(self, columns: Array, n_machines: int) -> list[Note]:
+    def _degenerate(self, columns: Array) -> list[Note]:
         """Say which classes are separated no better than by a constant."""
         if not len(columns):
             return []
-        advice = "a kernel" if self.class_weight else "class_weight='balanced' or a kernel"
+        advice = f"{'a' if is_linear(self.kernel) else 'another'} kernel"
+        if not self.class_weight:
+            advice = f"class_weight='balanced' or {advice}"
         shown = [self._name(column) for column in columns[:NAMED].tolist()]
         more = f" and {len(columns) - NAMED} more" if len(columns) > NAMED else ""
         names = ", ".join(shown) + more
-        if len(columns) == n_machines:
+        if len(columns) == len(self.intercepts_):
             what = "no class is separated better than by a constant; the prediction is the same "
             what += "for every row"
         elif self.pairs_ is None:
             what = f"not separated from the rest better than by a constant: {names}. Such a class "
             what += "is hardly ever predicted"
         else:
-            what = f"pairs of classes not separated better than by a constant: {names}. Both "
-            what += "classes have half a vote"
+            what = f"pairs of classes not separated better than by a constant: {names}. "
+            what += _votes(self.intercepts_[columns])
         return [(f"{type(self).__name__}: {what}. Try {advice}.", ExhaustedWarning)]
 
     def _name(self, column: int) -> str:
@@ -271,6 +273,16 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
     def _margins(self, X: Any) -> Array:
         """Return the values of all machines."""
         return np.asarray(self.feature_map_.images(X, self.directions_) + self.intercepts_)
+
+
+def _votes(intercepts: Array) -> str:
+    """Say who has the vote of pairs whose machines are constants, 0 if neither class has it."""
+    if not intercepts.any():
+        return "Both classes have half a vote"
+    dearer = f"the class whose costs are more than {CLEAR_RATIO:.0f} times those of the other"
+    if intercepts.all():
+        return f"The vote goes to {dearer}"
+    return f"Both classes have half a vote, or {dearer} has it"
 
 
 class LapSVC(GESVC):

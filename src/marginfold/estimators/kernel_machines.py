@@ -5,7 +5,8 @@ are those of a support vector machine with the kernel ``G = Z (I + lam Z'LZ)^-1 
 ``Z Z' = K``.  Z is a Cholesky factor of K and a second one whitens it.  A machine with multipliers
 a has the values ``f = G y a``, and its expansion over the rows is ``y a - lam L f``: from
 ``w = Z' u`` and the stationarity ``(I + lam Z'LZ) w = Z' y a`` follows ``u = y a - lam L Z w``.
-Neither the free bias nor L, whose rows have sum 0, notices whether the kernel is centred.
+Neither the free bias nor L, whose rows have sum 0, notices whether the kernel is centred: a kernel
+matrix that is there is centred first, because rows far from the origin would cost digits.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from marginfold.estimators.multiclass import class_pairs
 from marginfold.feature_maps import ExactKernel
 from marginfold.feature_maps.factor_rows import kernel_diagonal
 from marginfold.feature_maps.kernel_expansion import KernelExpansion
-from marginfold.feature_maps.kernel_values import finite_peak
+from marginfold.feature_maps.kernel_values import TRANSLATION_FREE, finite_peak
 from marginfold.geometry.metric import NEGATIVE_RESOLUTION, Penalty
 from marginfold.geometry.one_vs_rest import LabelledRows, Task, one_vs_rest_tasks
 from marginfold.graphs import GraphRows, laplacian_of
@@ -79,6 +80,8 @@ class KernelPrepared:
         None without a graph.
     K : array of shape (n, n) or None
         The kernel of the training rows, where libsvm does not evaluate it itself.
+    means : array of shape (n,)
+        Means of the columns of the kernel, if it was centred; else 0.
     """
 
     X: Any
@@ -89,6 +92,7 @@ class KernelPrepared:
     known: Array
     metric: KernelMetric | None
     K: Array | None
+    means: Array
 
     @property
     def n_columns(self) -> int:
@@ -153,20 +157,24 @@ def prepare_kernel(
     kept = expansion.fit_rows(read.X, read.weights)
     _require_memory(len(kept), SQUARES if graph else 2.0 * (not _is_evaluated(exact)))
     metric, K = None, None
-    if graph:
+    means = np.zeros(len(kept))
+    if graph or not _is_evaluated(exact):
         K = expansion.kernel_of(read.X)
+        if exact.center and exact.kernel not in TRANSLATION_FREE:
+            means = _centre(K)
+    else:
+        finite_peak(kernel_diagonal(expansion.function, expansion.training_rows_))
+    if K is not None and graph:
         metric = _metric(read, kept, K, penalty, exact)
         if metric is None:
             return None
         K = None
-    elif _is_evaluated(exact):
-        finite_peak(kernel_diagonal(expansion.function, expansion.training_rows_))
-    else:
-        K = expansion.kernel_of(read.X)
-        if exact.kernel not in DEFINITE and not cholesky(_shifted(K.copy()), "kernel"):
-            return None
+    elif K is not None and not _is_definite(exact, K):
+        return None
     known = np.flatnonzero(read.codes[kept] != UNLABELLED)
-    return KernelPrepared(read.X, read.weights, read.classes, expansion, labelled, known, metric, K)
+    return KernelPrepared(
+        read.X, read.weights, read.classes, expansion, labelled, known, metric, K, means
+    )
 
 
 def solve_kernel_machines(
@@ -224,6 +232,10 @@ def _machines(
             report("expansions", block.start, len(parts))
             values = G @ directions[:, block]
             directions[:, block] -= lam * (prepared.metric.L @ values)
+    moved = prepared.means @ directions
+    machines = [
+        replace(m, intercept=m.intercept - by) for m, by in zip(machines, moved, strict=True)
+    ]
     voting = one_vs_one and len(prepared.classes) > 2
     return Machines.of(directions, machines, prepared.labelled if voting else None)
 
@@ -299,6 +311,16 @@ def _metric(
     return KernelMetric(factor, form, L, unit, penalty.graph)
 
 
+def _centre(K: Array) -> Array:
+    """Centre a kernel matrix, in place and exactly symmetric; return the means of its columns."""
+    means = K.mean(axis=0)
+    whole = float(means.mean())
+    for block in blocks_of(len(K)):
+        report("centring", block.start, len(K))
+        K[block] -= np.add.outer(means[block], means) - whole
+    return np.asarray(means)
+
+
 def _matrix(laplacian: Laplacian, kept: Array) -> Any:
     """Return L among the rows of positive weight, sparse if the graph has such a matrix."""
     n = laplacian.n_rows
@@ -345,6 +367,11 @@ def _is_evaluated(exact: ExactKernel) -> bool:
     if exact.kernel == "poly":
         return bool(exact.coef0 >= 0)
     return exact.kernel in DEFINITE and exact.kernel in LIBSVM_KERNELS
+
+
+def _is_definite(exact: ExactKernel, K: Array) -> bool:
+    """Return whether a kernel is positive semi-definite, by its name or on the rows."""
+    return exact.kernel in DEFINITE or cholesky(_shifted(K.copy()), "kernel")
 
 
 def _require_memory(n: int, squares: float) -> None:

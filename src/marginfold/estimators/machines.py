@@ -27,9 +27,9 @@ GRAM_ROWS, GRAM_SECONDS = 4.0, 2.2e-11
 rows, and the time of that for each pair of rows and coordinate.  Compiled coordinate descent takes
 a quarter of it (15,000 rows, 26 classes, rank 1000)."""
 
-CLEAR_LEAN = 0.9
-"""Difference of the sides' costs, as a share of their sum, from which a constant has a vote: one
-side costs 19 times as much as the other."""
+CLEAR_RATIO = 19.0
+"""Ratio of the costs of two classes from which a constant, which agrees with the dearer one, has
+a vote."""
 
 NO_SPREAD = 1e-9
 """Variance of rows in feature space, as a share of their mean square, that is rounding."""
@@ -95,10 +95,11 @@ class Machines:
         separates = np.array([machine.separates for machine in machines])
         if voters is not None and not separates.all():
             pairs = class_pairs(voters.n_classes)
+            clear = (CLEAR_RATIO - 1.0) / (CLEAR_RATIO + 1.0)
             for column in np.flatnonzero(~separates):
                 lean = voters.pair(*pairs[column])[1].lean(PART)
                 directions[:, column] = 0.0
-                intercepts[column] = np.sign(lean) if abs(lean) > CLEAR_LEAN else 0.0
+                intercepts[column] = np.sign(lean) if abs(lean) > clear else 0.0
         return cls(
             directions,
             intercepts,

@@ -39,6 +39,10 @@ vowel, glass, satellite, wine, german and image: 1e-4 loses 3 points on german w
 NO_SPAN = 4.0
 """Squared lengths below this many roundings, times the number of rows, span nothing."""
 
+SMALL_SQUARES = 32 << 20
+"""Bytes of the moments of all classes that are kept whatever the size of the rows.  Made again for
+every pair they took two thirds of the time of 60 classes of 2 and 3 rows with a graph."""
+
 COPIES = 2.0
 """Arrays of the size of all normals that a fit has at the same time, at most."""
 
@@ -214,6 +218,13 @@ class PlaneRows:
         return (self.coordinates.n_columns if V is None else V.shape[1]) + 1
 
     @property
+    def n_unknowns(self) -> int:
+        """Unknowns of the largest problem: those of two classes have at most one for each row."""
+        if self.tasks[0].rest is None or self.coordinates.Z is None:
+            return self.n_coordinates
+        return min(self.n_coordinates, int(np.sort(self.counts)[-2:].sum()))
+
+    @property
     def sizes(self) -> Array:
         """The total weight of each class."""
         return _sizes(self.coordinates, self.factors)
@@ -368,16 +379,20 @@ class PlaneRows:
     def _kept(self, name: str, code: int, find: Callable[[int], Any]) -> Any:
         """Return what was found for a class, and keep it if pairs will ask for it again.
 
-        Squares of all coordinates of a class with few rows are not kept: they would need more
-        memory than the rows, and are soon made again.
+        Squares of all coordinates of a class with few rows are not kept unless those of all classes
+        are small: they would need more memory than the rows.
         """
         found = self._known.get((name, code))
         if found is None:
             found = find(code)
             square = name in ("own", "graph") and self.coordinates.Z is not None
-            if not square or 2 * self.counts[code] >= self.n_coordinates:
+            if not square or self._keeps_square(code):
                 self._known[name, code] = found
         return found
+
+    def _keeps_square(self, code: int) -> bool:
+        squares = 8 * len(self.factors) * self.n_coordinates**2
+        return squares <= SMALL_SQUARES or 2 * int(self.counts[code]) >= self.n_coordinates
 
 
 @dataclass(frozen=True, eq=False)

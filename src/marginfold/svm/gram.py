@@ -381,7 +381,11 @@ def _certified(gram: Gram, signs: Array, costs: Array, coefs: Array, f: Array) -
 
 
 def solve_in_coordinates(gram: Gram, signs: Array, costs: Array, solver: SVMSolver) -> GramSolution:
-    """Solve in coordinates ``Z Z' = K`` of the rows with a solver that needs such."""
+    """Solve in coordinates ``Z Z' = K`` of the rows with a solver that needs such.
+
+    The gap is that of the kernel, which the coordinates lose digits of: it decides whether the
+    tolerance of the solver, or what it reached if it has none, is kept.
+    """
     n = len(signs)
     values, vectors = scipy.linalg.eigh(gram.among(np.arange(n)), check_finite=False)
     kept = values > n * EPS * values[-1]
@@ -390,4 +394,6 @@ def solve_in_coordinates(gram: Gram, signs: Array, costs: Array, solver: SVMSolv
     coefs = signs * found.dual
     point = _certified(gram, signs, costs, coefs, gram.times(coefs))
     gap = max(point.gap, found.gap)
-    return replace(point, gap=gap, n_iter=found.n_iter, converged=found.converged)
+    tol = float(getattr(solver, "tol", max(found.gap, EXACT)))
+    converged = found.converged and gap <= tol
+    return replace(point, gap=gap, n_iter=found.n_iter, converged=converged)
