@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits, load_wine, make_blobs, make_classification
 from sklearn.metrics import roc_auc_score
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
@@ -264,3 +265,34 @@ def test_a_given_kernel_of_rows_far_from_the_origin_is_as_certain_as_one_of_cent
     assert_allclose(given.gain_, linear.gain_, atol=1e-6)
     found = given.feature_map_.images(far @ far.T, given.directions_) + given.intercepts_
     assert_allclose(found, X @ linear.coef_.T + linear.intercept_, atol=1e-3)
+
+
+@pytest.mark.parametrize("C", [1.0, 400.0])
+def test_the_gap_of_a_kernel_with_a_graph_is_that_of_the_kernel_itself(C):
+    """Not of one with a larger diagonal: the bound is that of another solver, without factors."""
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((150, 4))
+    labels = np.where(rows[:, 0] + rng.standard_normal(150) > 0, 1.0, -1.0)
+    graph, lam = NeighborGraph(), 0.3
+    model = GESVC(
+        kernel=ExactKernel("rbf", gamma=0.2),
+        C=C,
+        graph=graph,
+        graph_weight=lam,
+        normalize_graph=False,
+    ).fit(rows, labels)
+    K, L = rbf_kernel(rows, gamma=0.2), graph.build(rows).scatter(np.eye(150))
+    alpha, b = model.directions_[:, 0], model.intercepts_[0]
+    f = K @ alpha
+    assert_allclose(f + b, model.decision_function(rows), atol=1e-8)
+    hinge = np.maximum(1.0 - labels * (f + b), 0.0)
+    objective = 0.5 * (f @ alpha + lam * f @ L @ f) + C * hinge.sum()
+
+    G = np.linalg.solve(np.eye(150) + lam * K @ L, K)
+    oracle = SVC(C=C, kernel="precomputed", tol=1e-10).fit((G + G.T) / 2, labels)
+    signed = np.zeros(150)
+    signed[oracle.support_] = oracle.dual_coef_[0]
+    bound = np.abs(signed).sum() - 0.5 * signed @ G @ signed
+    true_gap = (objective - bound) / objective
+    assert true_gap <= model.gap_[0] + 1e-10
+    assert model.gap_[0] <= 1e-8

@@ -123,8 +123,8 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
 
     All machines share one graph, one feature map and one factorisation; each is solved in the span
     of its own rows.  An exact kernel K is not decomposed: with a Cholesky factor ``Z Z' = K`` (to
-    1e-10 of its mean diagonal) the machines have the kernel ``Z (I + lam Z'LZ)^-1 Z'``, and
-    without a graph K itself.
+    1e-11 of its mean diagonal, which ``gap_`` accounts for) the machines have the kernel
+    ``Z (I + lam Z'LZ)^-1 Z'``, and without a graph K itself.
 
     The printed (21) has a factor 2 that makes its lam = 0 a support vector machine with half the
     cost, and the printed LLE graph can be indefinite; both are corrected here.

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from marginfold.errors import GraphError
 from marginfold.estimators.inputs import kernel_points, labelled_rows
-from marginfold.estimators.machines import PART, Machines, gram_machine
+from marginfold.estimators.machines import PART, Machine, Machines, gram_machine
 from marginfold.estimators.multiclass import class_pairs
 from marginfold.feature_maps import ExactKernel
 from marginfold.feature_maps.factor_rows import kernel_diagonal
@@ -44,11 +44,13 @@ from marginfold.runtime.memory import require_memory
 from marginfold.runtime.progress import report
 from marginfold.svm import Automatic, SVMSolver
 from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, RowGram, libsvm_pairs
+from marginfold.svm.problem import TINY
 from marginfold.validation.rows import UNLABELLED, LabelledInput
 
-SHIFT = 1e-10
+SHIFT = 1e-11
 """Share of its mean diagonal that is added to a kernel's diagonal, so that copies of a row do not
-make it singular.  It is the error of ``Z Z' = K``; `ExactKernel` cuts eigenvalues as small."""
+make it singular; rounding can make 1e-12 too little from some thousand rows on.  It is the error of
+``Z Z' = K``, which `_certified` takes into account."""
 
 SQUARES = 4.0
 """Matrices of rows by rows that are held at the peak."""
@@ -117,12 +119,15 @@ class KernelMetric:
     L : sparse or dense matrix of shape (n, n)
     unit : float
         As in `Metric`.
+    shift : float
+        What the diagonal of ``Z Z'`` has more than that of K.
     """
 
     factor: Array
     form: Array
     L: Any
     unit: float
+    shift: float
     graph: object
 
     def weight(self, penalty: Penalty) -> float:
@@ -218,26 +223,74 @@ def _machines(
         starts = libsvm_pairs(whole, prepared.labelled.codes, costs)
     for column, (pair, task) in enumerate(parts):
         report("machines", column, len(parts))
-        rows, labelled, start = prepared.known, prepared.labelled, None
-        if pair is not None:
-            places, labelled = prepared.labelled.pair(*pair)
-            rows = prepared.known[places]
-            start = starts(*pair) if starts else None
+        rows, labelled = _rows_of(prepared, pair)
+        start = starts(*pair) if starts and pair else None
         machine = gram_machine(_gram(prepared, G, rows), labelled, task, C, solver, start)
         directions[rows, column] = machine.weights
         machines.append(machine)
     report("machines", len(parts), len(parts))
-    if lam > 0 and prepared.metric is not None and G is not None:
-        for block in _column_blocks(n, len(parts)):
-            report("expansions", block.start, len(parts))
-            values = G @ directions[:, block]
-            directions[:, block] -= lam * (prepared.metric.L @ values)
+    if prepared.metric is not None and G is not None:
+        tol = float(getattr(solver, "tol", np.inf))
+        machines = _expanded(prepared, G, lam, C, parts, directions, machines, tol)
     moved = prepared.means @ directions
     machines = [
         replace(m, intercept=m.intercept - by) for m, by in zip(machines, moved, strict=True)
     ]
     voting = one_vs_one and len(prepared.classes) > 2
     return Machines.of(directions, machines, prepared.labelled if voting else None)
+
+
+def _rows_of(prepared: KernelPrepared, pair: tuple[int, int] | None) -> tuple[Array, LabelledRows]:
+    """Return the training rows of a pair of classes, or all with a label, and their labels."""
+    if pair is None:
+        return prepared.known, prepared.labelled
+    places, labelled = prepared.labelled.pair(*pair)
+    return prepared.known[places], labelled
+
+
+def _expanded(
+    prepared: KernelPrepared,
+    G: Array,
+    lam: float,
+    C: float,
+    parts: Sequence[tuple[tuple[int, int] | None, Task]],
+    directions: Array,
+    machines: Sequence[Machine],
+    tol: float,
+) -> list[Machine]:
+    """Expand the machines over all training rows, in place, and certify them for K itself.
+
+    G belongs to ``K + shift I``, which has a coordinate of its own for every row.  Without these
+    coordinates a machine is one of K, and its objective is evaluated as such.  The dual bound holds
+    as it is: every machine of K is one of the larger problem, with the same objective.
+    """
+    metric = prepared.metric
+    assert metric is not None
+    certified = []
+    for block in _column_blocks(len(directions), len(parts)):
+        report("expansions", block.start, len(parts))
+        coefs = directions[:, block].copy()
+        values = G @ coefs
+        directions[:, block] -= lam * (metric.L @ values)
+        own = values - metric.shift * directions[:, block]
+        sizes = np.einsum("ij,ij->j", coefs, values)
+        own_sizes = np.einsum("ij,ij->j", directions[:, block], own)
+        own_sizes += lam * np.einsum("ij,ij->j", own, metric.L @ own)
+        for j, (machine, (pair, task)) in enumerate(
+            zip(machines[block], parts[block], strict=True)
+        ):
+            rows, labelled = _rows_of(prepared, pair)
+            y, c = labelled.signs(task), labelled.costs(task, C)
+            hinges = [
+                float(c @ np.maximum(1.0 - y * (f[rows, j] + machine.intercept), 0.0))
+                for f in (values, own)
+            ]
+            bound = (0.5 * sizes[j] + hinges[0]) * (1.0 - machine.gap)
+            objective = 0.5 * own_sizes[j] + hinges[1]
+            gap = float(max(objective - bound, 0.0) / max(objective, TINY))
+            converged = machine.converged and gap <= tol
+            certified.append(replace(machine, gap=gap, converged=converged))
+    return certified
 
 
 def _parts(
@@ -290,10 +343,10 @@ def _metric(
     read: LabelledInput, kept: Array, K: Array, penalty: Penalty, exact: ExactKernel
 ) -> KernelMetric | None:
     """Factorise K, in its place, and return the metric; None if K is indefinite."""
-    factor, points = K, read.X
+    factor, points, shift = K, read.X, _shift(K)
     if exact.kernel == "precomputed":
         factor = K.copy()
-        if not cholesky(_shifted(factor), "kernel"):
+        if not cholesky(_shifted(factor, shift), "kernel"):
             return None
         Z = np.zeros((len(read.weights), len(K)))
         Z[kept] = factor
@@ -302,13 +355,13 @@ def _metric(
     rows = GraphRows.of(points, read.weights, read.codes)
     L = _matrix(laplacian_of(penalty.graph, rows), kept)
     unit = _unit(K, L, read.weights[kept], center=exact.center)
-    if factor is K and not cholesky(_shifted(factor), "kernel"):
+    if factor is K and not cholesky(_shifted(factor, shift), "kernel"):
         return None
     form = form_of(factor, _product(L, factor), "form of the graph")
     peak = float(np.abs(form.diagonal()).max(initial=0.0))
     if form.diagonal().min(initial=0.0) < -NEGATIVE_RESOLUTION * peak:
         raise _indefinite(penalty.graph)
-    return KernelMetric(factor, form, L, unit, penalty.graph)
+    return KernelMetric(factor, form, L, unit, shift, penalty.graph)
 
 
 def _centre(K: Array) -> Array:
@@ -356,9 +409,13 @@ def _product(L: Any, Z: Array) -> Array:
     return out
 
 
-def _shifted(K: Array) -> Array:
+def _shift(K: Array) -> float:
+    return SHIFT * float(np.trace(K)) / len(K)
+
+
+def _shifted(K: Array, shift: float) -> Array:
     """Add a little to the diagonal of K, in place."""
-    K.flat[:: len(K) + 1] += SHIFT * float(np.trace(K)) / len(K)
+    K.flat[:: len(K) + 1] += shift
     return K
 
 
@@ -371,7 +428,7 @@ def _is_evaluated(exact: ExactKernel) -> bool:
 
 def _is_definite(exact: ExactKernel, K: Array) -> bool:
     """Return whether a kernel is positive semi-definite, by its name or on the rows."""
-    return exact.kernel in DEFINITE or cholesky(_shifted(K.copy()), "kernel")
+    return exact.kernel in DEFINITE or cholesky(_shifted(K.copy(), _shift(K)), "kernel")
 
 
 def _require_memory(n: int, squares: float) -> None:
