@@ -27,7 +27,7 @@ N_PARTS = 40
 N_PARTS_AT_ONCE = 2000
 """Rows of a task of `write_much`: writing them is what a kill is to hit."""
 
-N_TASKS_AT_ONCE = 200
+N_TASKS_AT_ONCE = 900
 """Most tasks of `write_much`, so that it ends by itself if nobody kills it."""
 
 KILLER = 99
