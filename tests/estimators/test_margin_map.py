@@ -582,3 +582,13 @@ def test_parameters_of_the_classifier_can_be_searched():
     search = GridSearchCV(chain, grid, cv=ShuffleSplit(3, random_state=0)).fit(WINE, WINE_Y)
     assert search.best_params_["marginmap__classifier__var_smoothing"] == 1e-9
     assert search.best_estimator_[0].sharpness_ == 2.0
+
+
+def test_a_frame_is_mapped_without_a_word():
+    """The default classifier is fitted on what was read of the frame, and so are new rows."""
+    frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])])
+    model = MarginMap().fit(frame, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        images = model.transform(frame)
+    assert_allclose(images, MarginMap().fit(X, Y).transform(X))

@@ -52,7 +52,13 @@ from marginfold.validation.parameters import (
     shown,
 )
 from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import UNLABELLED, check_weights, read_labelled, unique_labels
+from marginfold.validation.rows import (
+    UNLABELLED,
+    check_weights,
+    read_labelled,
+    read_new_rows,
+    unique_labels,
+)
 
 COSTS = (1.0, 100.0)
 """Costs of the default classifier between which the held-out rows choose, the smaller one unless
@@ -351,7 +357,9 @@ class MarginMap(
         """Return the weight of each class in the image of each row, (n_samples, n_classes)."""
         check_is_fitted(self)
         refuse_lazy(X, self, "go chunk by chunk with X.map_blocks(map.transform)")
-        if getattr(X, "ndim", 2) > 1:  # else texts, or a mistake that the classifier explains
+        if self.classifier is None:  # fitted on what was read, as `fit` does
+            X = read_new_rows(self, X)
+        elif getattr(X, "ndim", 2) > 1:  # else texts, or a mistake that the classifier explains
             validate_data(self, X, skip_check_array=True, reset=False)
         margins = class_margins(self.classifier_, X)
         return memberships(margins / self.scale_, self.sharpness_)
