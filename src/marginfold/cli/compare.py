@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
     from marginfold.compare.runs import Comparison, Source
     from marginfold.protocols.records import RecordStore
-    from marginfold.protocols.results import Figure
     from marginfold.protocols.run import Summary
     from marginfold.protocols.studies import Task
 
@@ -127,8 +126,9 @@ def compare(
     _check(protocol, report, overwrite)
     seconds = _seconds(budget, thorough)
     check_scheduler(jobs, scheduler)
-    from marginfold.compare.comparison import about_the_sample, conclude, pictures
+    from marginfold.compare.comparison import conclude
     from marginfold.compare.runs import Comparison
+    from marginfold.compare.words import about_the_sample
     from marginfold.protocols.records import RecordStore
 
     with ExitStack() as stack:
@@ -146,7 +146,7 @@ def compare(
             stopped = work.run(None if seconds is None else max(CLOCK * seconds, LEAST_CLOCK))
         verdict = conclude(comparison, store, stopped=stopped)
         if report is not None:
-            _write(report, comparison, verdict, pictures(comparison, store), store, overwrite)
+            _write(report, comparison, verdict, store, overwrite)
         show_notes(comparison.notes)
         if as_json:
             show_json(_result(data, comparison, verdict, work.counts(), folder, report))
@@ -331,10 +331,10 @@ def _write(
     path: Path,
     comparison: Comparison,
     verdict: Verdict,
-    figures: list[Figure],
     store: RecordStore,
     overwrite: bool,
 ) -> None:
+    from marginfold.compare.pictures import error_curves, row_maps
     from marginfold.compare.race import counted_records
     from marginfold.reports import write_report
     from marginfold.reports.user_data import comparison_report
@@ -346,7 +346,8 @@ def _write(
         "versions": "; ".join(store.versions()),
         "records": str(store.path),
     }
-    page = comparison_report(comparison, verdict, figures, records, facts=facts)
+    curves, maps = error_curves(comparison, store), row_maps(comparison, store)
+    page = comparison_report(comparison, verdict, curves, maps, records, facts=facts)
     write_report(page, path, overwrite=overwrite)
 
 

@@ -54,6 +54,9 @@ RARE, SAMPLE_SEED = 10, 0
 DRAWN_ROWS = 1_000
 """Held-out rows in a picture, at most."""
 
+ANCHOR = "anchor"
+"""The metric of a record that holds one coordinate of the anchor of a class."""
+
 
 @dataclass(frozen=True)
 class Comparison:
