@@ -75,9 +75,10 @@ Examples:
   marginfold compare wine --methods lda,lsva,wsvda --json
   marginfold compare big.csv -t kind --budget 10m
 A name of 'marginfold datasets' stands for that set. The budget decides how many rows are taken (a
-sample of a large table), and methods that are clearly behind after a few folds are not measured on
-the others; the answer says what was left out. --thorough leaves nothing out. The plan follows from
-the size of the table and not from a clock, so the same command gives the same answer everywhere.
+sample of a large table), and methods that make clearly more errors than the best after a few folds
+are not measured on the others; the answer says what was left out. --thorough leaves nothing out.
+The plan follows from the size of the table and not from a clock, so the same command gives the same
+answer everywhere.
 What was computed is kept in marginfold-runs/compare-NAME (--run names another folder): a stopped
 comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
 need not see the file. The exit code is 1 if no method could be measured.
@@ -347,7 +348,7 @@ def _write(
         "records": str(store.path),
     }
     curves, maps = error_curves(comparison, store), row_maps(comparison, store)
-    page = comparison_report(comparison, verdict, curves, maps, records, facts=facts)
+    page = comparison_report(comparison, verdict, records, maps=maps, curves=curves, facts=facts)
     write_report(page, path, overwrite=overwrite)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,15 @@ support vector machine of 4000 vectors in 100 dimensions gives so many in about 
 
 LEAST_ROWS = 100
 """With fewer held-out rows than this, of more, shuffling says too little: it is left out."""
+
+
+@dataclass(frozen=True)
+class Importance:
+    """The columns of a method, those that matter most first, or the reason why it is not known."""
+
+    method: str
+    columns: Sequence[ColumnImportance] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,14 +106,16 @@ def importance_results(columns: Sequence[str], added: Array) -> list[Result]:
     ]
 
 
-def read_importance(records: Sequence[Record]) -> list[ColumnImportance]:
-    """Return the columns, those that matter most first, in points."""
-    values: dict[str, list[Any]] = {}
+def read_importance(method: str, records: Sequence[Record]) -> Importance:
+    """Return what the records of its task say."""
+    values: dict[str, list[float]] = {}
+    reason = ""
     for r in records:
+        reason = reason or r.reason
         if r.metric == IMPORTANCE and r.value is not None:
             values.setdefault(r.params["column"], []).append(100.0 * r.value)
     found = [
         ColumnImportance(name, float(np.mean(v)), float(np.std(v, ddof=1)))
         for name, v in values.items()
     ]
-    return sorted(found, key=lambda one: -one.mean)
+    return Importance(method, sorted(found, key=lambda one: -one.mean), reason)

@@ -198,9 +198,10 @@ def _as_good(found: Findings) -> list[str]:
         return []
     more = len(found.as_good) - SHOWN
     shown = ", ".join(found.as_good[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return [f"May be as good as {found.best}, since their intervals contain 0: {shown}."] + (
-        _simplest(found)
-    )
+    return [
+        f"May be as good as {found.best} (the interval of the difference contains 0): {shown}.",
+        *_simplest(found),
+    ]
 
 
 def _simplest(found: Findings) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import floor, isfinite, log10
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
@@ -161,7 +162,7 @@ def line_plot(
     for number, one in enumerate(series):
         group = SubElement(root, "g", {"class": f"line c{number % N_COLOURS}"})
         ends = list(zip(map(across, one.x), map(down, one.y), strict=True))
-        for (x1, y1), (x2, y2) in zip(ends[:-1], ends[1:], strict=True):
+        for (x1, y1), (x2, y2) in pairwise(ends):
             _line(group, x1, x2, _percent(y1), _percent(y2))
         for (x, y), k, error in zip(ends, one.x, one.y, strict=True):
             _mark(group, number, x, y, f"{one.name}: {error:.1f} % with {k:g}")
@@ -184,7 +185,6 @@ def map_plot(
     labels = sorted({point.label for point in points})
     said = f"{len(points)} rows of {len(labels)} classes: {', '.join(labels[:NAMED_CLASSES])}"
     root = _root(title, said, "square map" if anchors else "map")
-    SubElement(root, "rect", {"class": "frame", "width": "100%", "height": "100%", "rx": "6"})
     across = _scale([p.x for p in points], bool(anchors))
     down = _scale([-p.y for p in points], bool(anchors))
     names = anchors or _middles(points)

@@ -21,7 +21,7 @@ CHART_TAGS = frozenset(("svg", "g", "title", "desc", "line", "rect", "circle", "
 """Elements of a chart: none of them runs or loads anything."""
 
 CHART_ATTRIBUTES = frozenset(
-    ("class", "width", "height", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "href")
+    ("class", "width", "height", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "href")
 )
 """Attributes of a chart; an address is that of a shape of the page."""
 
@@ -54,6 +54,7 @@ class Entry:
         `marginfold.reports.rendering.query`.
     below : str
         Smaller lines.
+    bold : bool
     """
 
     text: str
@@ -62,6 +63,7 @@ class Entry:
     title: str = ""
     source: Mapping[str, Any] = field(default_factory=dict)
     below: str = ""
+    bold: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing that is part of the page: it has its colours, in the dark too, and can be pointed at.
+    """A drawing that is part of the page: in its colours, in the dark too, and to be pointed at.
 
     Attributes
     ----------

@@ -189,7 +189,11 @@ def _link(source: Mapping[str, Any], name: str, links: dict[tuple[str, str], str
 
 def _item(entry: Entry, column: Column, link: str) -> dict[str, Any]:
     """Return an entry with all that the template needs to know of it."""
-    names = ["numeric"] * column.numeric + [f"mark-{entry.mark}"] * (entry.mark in SYMBOLS)
+    names = (
+        ["bold"] * entry.bold
+        + ["numeric"] * column.numeric
+        + [f"mark-{entry.mark}"] * (entry.mark in SYMBOLS)
+    )
     return {
         "entry": entry,
         "key": sort_key(entry, column),

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from marginfold.compare.comparison import Verdict
+from marginfold.compare.importance import Importance
 from marginfold.compare.methods import METHODS
+from marginfold.compare.mistakes import Mistakes
 from marginfold.compare.pictures import RowMap
 from marginfold.compare.rows import Row
 from marginfold.compare.runs import HEADS, PROTOCOLS, STUDY, Comparison, LabelledTable
 from marginfold.compare.words import choices
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Series
+from marginfold.reports.best_method import importance_section, mistakes_section
 from marginfold.reports.charts import Dot, dot_plot, line_plot, map_plot
 from marginfold.reports.document import Chart, Code, Column, Entry, Grid, Report, Section
 from marginfold.reports.tables import NOTHING
@@ -37,13 +40,15 @@ beyond are arrows, or the few that matter would be one heap."""
 def comparison_report(
     comparison: Comparison,
     verdict: Verdict,
-    curves: Sequence[Series],
-    maps: Sequence[RowMap],
     records: Sequence[Record],
     *,
+    mistakes: Mistakes | None = None,
+    importance: Importance | None = None,
+    maps: Sequence[RowMap] = (),
+    curves: Sequence[Series] = (),
     facts: Mapping[str, Any],
 ) -> Report:
-    """Return the report: the answer, the methods, the pictures and all the evidence.
+    """Return the report: the answer, the methods, the best of them, pictures and the evidence.
 
     The records are the errors of all folds; ``facts`` say how it came about.
     """
@@ -51,8 +56,14 @@ def comparison_report(
     target = comparison.source.target
     sections = [
         Section("All methods", [], [_grid(verdict.rows, comparison, rows)], "methods"),
+        *([] if mistakes is None else [mistakes_section(mistakes)]),
+        *([] if importance is None else [importance_section(importance)]),
         Section(
-            "Pictures", [], [*_maps(maps, verdict), *_curves(curves)], "pictures", n_open=OPEN_MAPS
+            "Pictures",
+            [],
+            [*_maps(maps, verdict), *_curves(curves)],
+            "pictures",
+            n_open=OPEN_MAPS,
         ),
         Section("The table", [_about(rows), *comparison.notes], [], "data"),
         Section(
@@ -198,15 +209,15 @@ def _grid(methods: Sequence[Row], comparison: Comparison, rows: LabelledTable) -
         Column("method", numeric=False),
         Column(
             "error %",
-            help="share of held-out rows with a wrong answer, mean over folds; below, its 95 % interval",
+            help="wrong answers to held-out rows, mean over folds; below, its 95 % interval",
         ),
         Column(
             "more than the best",
-            help="points of error more than the best on the same rows; below, the 95 % interval of this difference",
+            help="points of error more on the same rows; below, the 95 % interval of this",
         ),
         Column(
             "folds",
-            help="held-out parts it was measured on; a method with clearly more errors is not measured on all",
+            help="parts it was judged by: fewer if it made clearly more errors than the best",
         ),
         Column("components", help="median of the numbers of components chosen"),
         Column("seconds", help="CPU time of one fold with all its choices"),
