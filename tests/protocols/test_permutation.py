@@ -249,7 +249,10 @@ def test_the_verdict_says_what_was_found(score, permuted, without, words):
 
 
 def test_help_needs_to_be_told_apart_from_no_graph():
-    for noise, words in ((0.01, "The graph helps: "), (0.5, "better than no graph, these rows cannot say: ")):
+    for noise, words in (
+        (0.01, "The graph helps: "),
+        (0.5, "better than no graph, these rows cannot say: "),
+    ):
         result = result_of(0.9, [0.8] * 19, 0.7, noise_without=noise)
         assert (result.difference_without.low > 0) == (noise == 0.01)
         assert words in result.verdict

@@ -166,8 +166,11 @@ def _the_next(found: Findings) -> list[str]:
     if following not in found.as_good:
         return [_ahead(found, following, gap)]
     more = len(found.as_good) - 1
-    also = f", nor from {more} more of the {n_others} other methods" if more else ""
-    return [f"It cannot be told from the next, {following}, whose error differs by {gap}{also}."]
+    also = f"; the same holds for {more} more of the {n_others} other methods" if more else ""
+    return [
+        f"Whether it is better than the next, {following}, cannot be said: their errors differ by "
+        f"{gap}{also}."
+    ]
 
 
 def _ahead(found: Findings, following: str, gap: str) -> str:

@@ -244,7 +244,7 @@ def ticks(low: float, high: float) -> list[float]:
     """
     rough = (high - low) / N_TICKS
     power = 10.0 ** floor(log10(rough))
-    step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough * 0.999)
+    step = min((s * power for s in (1, 2, 5, 10)), key=lambda s: abs(log10(s / rough)))
     first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
     return [round(k * step, 10) for k in range(first, last + 1)]
 

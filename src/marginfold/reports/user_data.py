@@ -32,7 +32,7 @@ OPEN_MAPS = 2
 LEAST_WIDTH = 1.0
 """Points that the axis of differences reaches to, at least."""
 
-FURTHER = 2.0
+FURTHER = 1.3
 """How much further than the methods that may be the best the axis of differences reaches; those
 beyond are arrows, or the few that matter would be one heap."""
 
@@ -74,7 +74,7 @@ def comparison_report(
             folded=True,
         ),
     ]
-    n = sum(row.error is not None for row in verdict.rows)
+    n = sum(row.error is not None and not METHODS[row.method].control for row in verdict.rows)
     return Report(
         f"Which method predicts {target} in {rows.name}?",
         verdict.sentences[len(verdict.answer) :],
@@ -212,7 +212,7 @@ def _grid(methods: Sequence[Row], comparison: Comparison, rows: LabelledTable) -
             help="wrong answers to held-out rows, mean over folds; below, its 95 % interval",
         ),
         Column(
-            "more than the best",
+            "more than best",
             help="points of error more on the same rows; below, the 95 % interval of this",
         ),
         Column(
@@ -227,7 +227,7 @@ def _grid(methods: Sequence[Row], comparison: Comparison, rows: LabelledTable) -
         [Entry(row.method), *_numbers(row, _source(row.method, comparison, rows)), Entry(row.words)]
         for row in methods
     ]
-    return Grid("Errors of all methods", columns, shown)
+    return Grid("Every method with its numbers", columns, shown)
 
 
 def _source(method: str | None, comparison: Comparison, rows: LabelledTable) -> dict[str, Any]:
