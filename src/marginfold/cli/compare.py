@@ -74,6 +74,7 @@ Examples:
   marginfold compare patients.parquet -t outcome --drop id --report patients.html
   marginfold compare wine --methods lda,lsva,wsvda --json
   marginfold compare big.csv -t kind --budget 10m
+  marginfold compare flowers.csv -t species --save best.skops
 A name of 'marginfold datasets' stands for that set. The budget decides how many rows are taken (a
 sample of a large table), and methods that make clearly more errors than the best after a few folds
 are not measured on the others; the answer says what was left out. --thorough leaves nothing out.
@@ -81,7 +82,9 @@ The plan follows from the size of the table and not from a clock, so the same co
 answer everywhere.
 What was computed is kept in marginfold-runs/compare-NAME (--run names another folder): a stopped
 comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
-need not see the file. The exit code is 1 if no method could be measured.
+need not see the file. --save fits the best method to all rows as it was measured, choices inside,
+and writes a model for 'marginfold predict'. The exit code is 1 if no method could be measured, or
+if there is nothing to save because none is better than the largest class.
 """
 
 
@@ -103,6 +106,11 @@ Run = Annotated[
     typer.Option("--run", help=f"Folder to keep the records in (else {RUNS}/compare-NAME)."),
 ]
 
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Keep the best method in a model file (.skops)."),
+]
+
 
 def compare(
     data: Annotated[str, typer.Argument(help="A table (CSV, Parquet), or a bundled set's name.")],
@@ -117,6 +125,7 @@ def compare(
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
     report: Annotated[Path | None, typer.Option("--report", help="HTML file to write.")] = None,
+    save: Save = None,
     run: Run = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -124,7 +133,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
-    _check(protocol, report, overwrite)
+    _check(protocol, report, save, overwrite)
     seconds = _seconds(budget, thorough)
     check_scheduler(jobs, scheduler)
     from marginfold.compare.comparison import conclude
@@ -149,29 +158,48 @@ def compare(
         if report is not None:
             _write(report, comparison, verdict, store, overwrite)
         show_notes(comparison.notes)
+        saved = _kept(save, verdict, comparison, overwrite)
         if as_json:
-            show_json(_result(data, comparison, verdict, work.counts(), folder, report))
+            show_json(_result(data, comparison, verdict, work.counts(), folder, report, saved))
         else:
-            _show(verdict, comparison)
+            _show(verdict, comparison, saved)
             if verdict.best:
                 typer.echo(f"records: {store.path}")
             if report is not None:
                 typer.echo(f"report:  {report}")
     if not verdict.best:
         _fail(verdict)
+    if save is not None and saved is None:
+        show_error(f"{save} was not written: no method is better than the largest class.")
+        raise typer.Exit(FAILED)
 
 
-def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
-    """Refuse early what could not be compared, or not be reported."""
+def _check(protocol: str, report: Path | None, save: Path | None, overwrite: bool) -> None:
+    """Refuse early what could not be compared, not be reported or not be saved."""
     require("pandas", *([] if report is None else ["jinja2", "matplotlib"]))
+    require(*([] if save is None else ["skops"]))
     from marginfold.compare.runs import PROTOCOLS
 
     if protocol not in PROTOCOLS:
         raise InvalidParameterError(
             f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
         )
-    if report is not None:
-        check_writable(report, overwrite=overwrite)
+    for path in (report, save):
+        if path is not None:
+            check_writable(path, overwrite=overwrite)
+
+
+def _kept(
+    save: Path | None, verdict: Verdict, comparison: Comparison, overwrite: bool
+) -> Path | None:
+    """Fit the best method to all rows as it was measured, and save it if something was learnt."""
+    if save is None or not verdict.command:
+        return None
+    from marginfold.compare.kept import keep
+    from marginfold.data.models import save_model
+
+    save_model(keep(verdict.best, comparison), save, overwrite=overwrite)
+    return save
 
 
 def _seconds(budget: str | None, thorough: bool) -> float | None:
@@ -253,12 +281,20 @@ class _Work:
                     view.begin(race)
                     self._compute(race.missing, view)
                 if self.with_pictures:
-                    drawn = self.comparison.picture_tasks()
+                    drawn = self._report_tasks()
                     view.begin_tasks(drawn)
                     self._compute(drawn, view)
         except _OutOfTime:
             return time.monotonic() - begun
         return None
+
+    def _report_tasks(self) -> list[Task]:
+        """Return what a report needs beside the errors: pictures, and the best method's columns."""
+        from marginfold.compare.race import final_standings, leader
+
+        best = leader(final_standings(self.comparison, self.store))
+        weighed = self.comparison.importance_tasks(best) if best else []
+        return self.comparison.picture_tasks() + weighed
 
     def _compute(self, tasks: Sequence[Task], view: Standings) -> None:
         """Compute tasks in their order; the first cheap ones here, while nobody else is ready."""
@@ -288,7 +324,7 @@ class _Work:
             name: sum(getattr(summary, name) for summary in self.summaries)
             for name in ("found", "done", "skipped", "failed")
         }
-        pictures = len(self.comparison.picture_tasks()) if self.with_pictures else 0
+        pictures = len(self._report_tasks()) if self.with_pictures else 0
         known = final_standings(self.comparison, self.store)
         measured = sum(standing.n_measured for standing in known.values())
         tried = counts["done"] + counts["skipped"] + counts["failed"]
@@ -335,46 +371,63 @@ def _write(
     store: RecordStore,
     overwrite: bool,
 ) -> None:
-    from marginfold.compare.pictures import error_curves, row_maps
-    from marginfold.compare.race import counted_records
     from marginfold.reports import write_report
     from marginfold.reports.user_data import comparison_report
 
-    records = counted_records(comparison, store, metric=["error", "none"])
     facts = {
         "date": date.today().isoformat(),
         "seeds": ", ".join(map(str, range(comparison.n_repeats))),
         "versions": "; ".join(store.versions()),
         "records": str(store.path),
     }
-    curves, maps = error_curves(comparison, store), row_maps(comparison, store)
-    page = comparison_report(comparison, verdict, records, maps=maps, curves=curves, facts=facts)
+    page = comparison_report(comparison, verdict, store, facts=facts)
     write_report(page, path, overwrite=overwrite)
 
 
-def _show(verdict: Verdict, comparison: Comparison) -> None:
-    names = ("method", "error %", "±", "behind", "95 % interval", "folds", "dim", "s/fold")
+COLUMNS = (
+    *("method", "error %", "vs best", "95 % interval", "balanced", "AUC", "log loss"),
+    *("folds", "dim", "s/fold"),
+)
+"""Columns of the table on a terminal; `MEANINGS` says what the short ones are."""
+
+MEANINGS = (
+    "error: wrong answers to rows held out; vs best: points more than the best on the same rows, "
+    "with the 95 % interval of this; balanced: accuracy in percent, classes counted alike; dim: "
+    "components chosen"
+)
+
+
+def _show(verdict: Verdict, comparison: Comparison, saved: Path | None) -> None:
     rows = []
     for r in verdict.rows:
         if r.error is None:
-            rows.append([r.method, "-", *[""] * (len(names) - 2)])
+            rows.append([r.method, "-", *[""] * (len(COLUMNS) - 2)])
             continue
-        behind = ["", "best"]
+        gap = ["", "best"]
         if r.behind is not None:
             known = isfinite(r.behind.low) and isfinite(r.behind.high)
             interval = f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}" if known else "too few folds"
-            behind = [f"{round(r.behind.mean, 1) + 0.0:+.1f}", interval]  # no -0.0
-        dimension = "" if r.dimension is None else f"{r.dimension:g}"
-        errors = [f"{r.error:.1f}", "" if r.spread is None else f"{r.spread:.1f}"]
+            gap = [f"{round(r.behind.mean, 1) + 0.0:+.1f}", interval]  # no -0.0
+        scores = [_number(r.balanced_accuracy, 1), _number(r.auc, 3), _number(r.log_loss, 2)]
         folds = f"{r.n_folds}/{comparison.n_measurements}"
-        rows.append([r.method, *errors, *behind, folds, dimension, f"{r.seconds:.2f}"])
-    show_table(names, rows)
+        dimension = "" if r.dimension is None else f"{r.dimension:g}"
+        rows.append(
+            [r.method, f"{r.error:.1f}", *gap, *scores, folds, dimension, f"{r.seconds:.2f}"]
+        )
+    show_table(COLUMNS, rows)
+    show_words(f"({MEANINGS})")
     typer.echo("")
     for sentence in verdict.sentences:
         show_words(sentence)
-    if verdict.command:
-        typer.echo(f"To keep it:\n  {verdict.command}")
+    if saved is not None:
+        typer.echo(f"{verdict.best}, fitted to all rows as it was measured: {saved}")
+    elif verdict.command:
+        typer.echo(f"To keep it (or --save model.skops here):\n  {verdict.command}")
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
 
 
 def _fail(verdict: Verdict) -> NoReturn:
@@ -392,6 +445,7 @@ def _result(
     tasks: dict[str, int],
     folder: Path,
     report: Path | None,
+    saved: Path | None,
 ) -> dict[str, Any]:
     return {
         "data": data,
@@ -406,6 +460,8 @@ def _result(
         "as_good": list(verdict.as_good),
         "recommendation": list(verdict.sentences),
         "command": verdict.command or None,
+        "python": verdict.snippet or None,
+        "saved": str(saved) if saved else None,
         "methods": [asdict(row) for row in verdict.rows],
         "notes": list(comparison.notes),
         "tasks": tasks,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shlex import quote
+from typing import Any
 
+from marginfold.compare.kept import Keeping, how_to_keep
 from marginfold.compare.methods import METHODS
 from marginfold.compare.race import final_standings, leader
-from marginfold.compare.rows import Row, make_row, without_error
+from marginfold.compare.rows import Row, make_row, mean_scores, without_error
 from marginfold.compare.runs import Comparison
 from marginfold.compare.words import (
     Findings,
@@ -23,9 +24,11 @@ from marginfold.protocols.records import RecordStore
 
 @dataclass(frozen=True)
 class Verdict:
-    """The conclusion: rows by error, sentences, and the command that fits the best method.
+    """The conclusion: rows by error, sentences, and how the best method is kept.
 
-    The first of the ``sentences`` are the ``answer``.
+    The first of the ``sentences`` are the ``answer``.  ``procedure`` is what was measured of the
+    best method, unfitted; ``command`` and ``snippet`` (in Python) fit it to all rows.  All three
+    are empty if nothing was learnt.
     """
 
     rows: Sequence[Row]
@@ -33,6 +36,8 @@ class Verdict:
     as_good: Sequence[str]
     sentences: Sequence[str]
     command: str = ""
+    snippet: str = ""
+    procedure: Any = None
     answer: Sequence[str] = ()
 
 
@@ -50,7 +55,8 @@ def conclude(
         rows = [without_error(method, standing) for method, standing in known.items()]
         said = [without_result(stopped)]
         return Verdict([*rows, *left_out], "", (), said, answer=said)
-    rows = [make_row(method, known, best, comparison) for method in known]
+    scores = mean_scores(comparison, store)
+    rows = [make_row(method, known, best, comparison, scores[method]) for method in known]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))
     as_good = [
         r.method
@@ -61,18 +67,11 @@ def conclude(
     found = Findings(best, as_good, measured, known, comparison)
     first = answer(found)
     sentences = [*first, *remarks(found), *cuts(rows, comparison, stopped)]
-    command = "" if nothing_learnt(found) else _how_to_keep(best, comparison)
-    return Verdict([*rows, *left_out], best, as_good, sentences, command, first)
-
-
-def _how_to_keep(best: str, comparison: Comparison) -> str:
-    """Return the command that fits the method; what was chosen in folds is left to its user."""
-    options = METHODS[best].fit
-    if not options or comparison.source.bundled:
-        return ""
-    source = comparison.source
-    words = ["marginfold fit", quote(source.path), "--target", quote(source.target)]
-    words += [f"--drop {quote(name)}" for name in source.drop]
-    words += [f"--categorical {quote(name)}" for name in source.categorical]
-    words += ["--drop-missing-target"] * source.drop_missing
-    return f"{' '.join(words)} --method {options} --save model.skops"
+    kept = Keeping() if nothing_learnt(found) else how_to_keep(best, comparison)
+    return Verdict(
+        *([*rows, *left_out], best, as_good, sentences),
+        command=kept.command,
+        snippet=kept.snippet,
+        procedure=kept.procedure,
+        answer=first,
+    )

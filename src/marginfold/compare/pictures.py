@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from marginfold.compare.measures import BY_DIMENSION, INSIDE
 from marginfold.compare.race import counted_records
 from marginfold.compare.runs import ANCHOR, PICTURES, Comparison
 from marginfold.protocols.cells import PERCENT, Evidence
@@ -44,14 +45,15 @@ class RowMap:
 def error_curves(comparison: Comparison, store: RecordStore) -> list[Series]:
     """Return the error by dimension of each method that has records of it, and a level.
 
-    Nearest neighbors on the first components, held-out rows, mean over folds.
+    Nearest neighbors on the first components: rows held out inside the training rows, by which all
+    was chosen, mean over folds.
     """
     series: list[Series] = []
-    records = counted_records(comparison, store, metric=["error by dimension", "error"])
+    records = counted_records(comparison, store, metric=[BY_DIMENSION, INSIDE])
     for method in CURVE_METHODS:
         values: dict[int, list[float]] = defaultdict(list)
         for r in records:
-            by_dimension = r.method == method and r.metric == "error by dimension"
+            by_dimension = r.method == method and r.metric == BY_DIMENSION
             if by_dimension and r.value is not None and r.dimension is not None:
                 values[r.dimension].append(PERCENT * r.value)
         depth = max((len(v) for v in values.values()), default=0)
@@ -60,7 +62,7 @@ def error_curves(comparison: Comparison, store: RecordStore) -> list[Series]:
             y = np.array([np.mean(values[k]) for k in x])
             series.append(Series(method, x.astype(float), y))
     whole = [r.value for r in records if r.method == WHOLE and r.value is not None]
-    if series and whole and comparison.protocol == "nested":
+    if series and whole:
         ends = np.array([min(s.x[0] for s in series), max(s.x[-1] for s in series)])
         series.append(Series(WHOLE, ends, np.full(2, PERCENT * float(np.mean(whole)))))
     return series

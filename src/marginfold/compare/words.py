@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginfold.compare.methods import LARGEST_CLASS, METHODS
+from marginfold.compare.methods import COMPLEXITY, LARGEST_CLASS, METHODS, plainness
 from marginfold.compare.race import CONTROL, LEAST_FOLDS, Standing, behind, difference
 from marginfold.compare.rows import Row
 from marginfold.compare.runs import Comparison
@@ -26,7 +26,7 @@ SHOWN = 5
 USUAL = ("logistic regression", "SVC linear", "SVC rbf")
 """What most people would have taken without a comparison."""
 
-TREES = ("HistGradientBoosting", "LightGBM")
+TREES = tuple(name for name, method in METHODS.items() if method.complexity == max(COMPLEXITY))
 """Ensembles of trees: none of them has margins, components or pictures."""
 
 NOT_CORRECTED = "not corrected for the number of methods"
@@ -81,7 +81,7 @@ def guessing_gap(found: Findings) -> Interval | None:
 def nothing_learnt(found: Findings) -> bool:
     """Return whether the best method cannot be told from always answering the largest class."""
     gap = guessing_gap(found)
-    return gap is not None and found.enough and gap.low <= 0
+    return gap is not None and (gap.low if found.enough else gap.mean) <= 0
 
 
 def answer(found: Findings) -> list[str]:
@@ -208,7 +208,7 @@ def _as_good(found: Findings) -> list[str]:
 
 
 def _simplest(found: Findings) -> list[str]:
-    simplest = min([found.best, *found.as_good], key=list(METHODS).index)
+    simplest = min([found.best, *found.as_good], key=plainness)
     if simplest == found.best:
         return [f"{found.best} is also the simplest of these."]
     gap = found.gap(simplest)
@@ -330,24 +330,19 @@ def without_result(stopped: float | None) -> str:
     )
 
 
-NEIGHBORS = {"head": "neighbors", "n_neighbors": "neighbors"}
-"""Names of parameters for readers, where a blank for an underscore is not enough."""
-
-
 def choices(params: Mapping[str, object]) -> str:
     """Return chosen parameters in words.
 
     Examples
     --------
     >>> from marginfold.compare.words import choices
-    >>> choices({"head": "5-nn", "graph_weight": 0.1})
+    >>> choices({"n_neighbors": 5, "graph_weight": 0.1})
     '5 neighbors, graph weight 0.1'
     """
     said = []
     for name, value in params.items():
-        if name in NEIGHBORS:
-            n = str(value).removesuffix("-nn")
-            said.append(f"{n} neighbor" if n == "1" else f"{n} neighbors")
+        if name == "n_neighbors":
+            said.append("1 neighbor" if value == 1 else f"{value} neighbors")
         else:
             said.append(f"{name.replace('_', ' ')} {value}")
     return ", ".join(said)

@@ -199,11 +199,17 @@ def mark(value: float | None, spread: float | None, printed: float | None, n_row
     return DIFFERS
 
 
-def coordinate_results(points: Array, labels: Iterable[Any]) -> list[Result]:
-    """Return one result for each coordinate of each point, as `points_by_label` reads them."""
+def coordinate_results(
+    points: Array, labels: Iterable[Any], rows: Iterable[int] | None = None
+) -> list[Result]:
+    """Return one result for each coordinate of each point, as `points_by_label` reads them.
+
+    ``rows`` are the numbers of the points; by default they are counted from 0.
+    """
+    numbers = range(len(points)) if rows is None else rows
     return [
         Result(COORDINATE, float(value), {"row": row, "label": label}, dimension=k)
-        for row, (point, label) in enumerate(zip(points, labels, strict=True))
+        for row, point, label in zip(numbers, points, labels, strict=True)
         for k, value in enumerate(point, start=1)
     ]
 

@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from marginfold.compare.answers import held_out_answers
 from marginfold.compare.comparison import Verdict
-from marginfold.compare.importance import Importance
-from marginfold.compare.methods import METHODS
-from marginfold.compare.mistakes import Mistakes
-from marginfold.compare.pictures import RowMap
+from marginfold.compare.importance import IMPORTANCE, read_importance
+from marginfold.compare.measures import BY_DIMENSION
+from marginfold.compare.methods import METHODS, NEIGHBORS
+from marginfold.compare.mistakes import find_mistakes
+from marginfold.compare.pictures import RowMap, error_curves, row_maps
+from marginfold.compare.race import counted_records
 from marginfold.compare.rows import Row
-from marginfold.compare.runs import HEADS, PROTOCOLS, STUDY, Comparison, LabelledTable
+from marginfold.compare.runs import PROTOCOLS, STUDY, Comparison, LabelledTable
 from marginfold.compare.words import choices
-from marginfold.protocols.records import Record
+from marginfold.protocols.cells import Evidence
+from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.results import Series
 from marginfold.reports.best_method import importance_section, mistakes_section
 from marginfold.reports.charts import Dot, dot_plot, line_plot, map_plot
@@ -40,28 +44,25 @@ beyond are arrows, or the few that matter would be one heap."""
 def comparison_report(
     comparison: Comparison,
     verdict: Verdict,
-    records: Sequence[Record],
+    store: RecordStore,
     *,
-    mistakes: Mistakes | None = None,
-    importance: Importance | None = None,
-    maps: Sequence[RowMap] = (),
-    curves: Sequence[Series] = (),
     facts: Mapping[str, Any],
 ) -> Report:
     """Return the report: the answer, the methods, the best of them, pictures and the evidence.
 
-    The records are the errors of all folds; ``facts`` say how it came about.
+    ``facts`` say how it came about.
     """
-    rows = comparison.source.read()
-    target = comparison.source.target
+    rows, target = comparison.source.read(), comparison.source.target
     sections = [
         Section("All methods", [], [_grid(verdict.rows, comparison, rows)], "methods"),
-        *([] if mistakes is None else [mistakes_section(mistakes)]),
-        *([] if importance is None else [importance_section(importance)]),
+        *_about_the_best(verdict.best, comparison, store),
         Section(
             "Pictures",
             [],
-            [*_maps(maps, verdict), *_curves(curves)],
+            [
+                *_maps(row_maps(comparison, store), verdict),
+                *_curves(error_curves(comparison, store)),
+            ],
             "pictures",
             n_open=OPEN_MAPS,
         ),
@@ -69,7 +70,7 @@ def comparison_report(
         Section(
             "How the numbers were made",
             [_how(comparison), _what_an_error_is(comparison)],
-            [_evidence(records)],
+            [_evidence(counted_records(comparison, store, metric=["error", "none"]))],
             "evidence",
             folded=True,
         ),
@@ -89,9 +90,30 @@ def comparison_report(
     )
 
 
+def _about_the_best(best: str, comparison: Comparison, store: RecordStore) -> list[Section]:
+    """Return where the best method is wrong and which columns matter to it."""
+    if not best:
+        return []
+    sections = []
+    answers = held_out_answers(comparison, store, best)
+    if len(answers.rows):
+        numbers = comparison.source.read().row_numbers[answers.rows]
+        found = find_mistakes(
+            best, numbers.tolist(), answers.labels.tolist(), answers.said.tolist()
+        )
+        sections.append(mistakes_section(found))
+    evidence = Evidence(store, comparison.importance_tasks(best))
+    records = evidence.any_records(protocol=IMPORTANCE, method=best)
+    return [*sections, importance_section(read_importance(best, records))]
+
+
 def _code(verdict: Verdict) -> list[Code]:
     """Return what keeps the best method."""
-    return [Code("To keep it, on the command line", verdict.command)] if verdict.command else []
+    codes = [
+        Code("To keep it, on the command line", verdict.command),
+        Code("The same in Python", verdict.snippet),
+    ]
+    return [code for code in codes if code.text]
 
 
 def _ranking(verdict: Verdict, comparison: Comparison, rows: LabelledTable) -> Chart | None:
@@ -162,11 +184,11 @@ def _curves(curves: Sequence[Series]) -> list[Chart]:
         line_plot(
             curves,
             title="Error by dimension",
-            caption="Nearest neighbors on the first components, held-out rows, mean over folds. "
-            "The level is that of all features.",
+            caption="Nearest neighbors on the first components: rows held out inside the training "
+            "rows, by which all was chosen, mean over folds. The level is that of all features.",
             xlabel="components",
             ylabel="error %",
-            source={"study": STUDY, "metric": "error by dimension"},
+            source={"study": STUDY, "metric": BY_DIMENSION},
         )
     ]
 
@@ -177,7 +199,7 @@ def _how(comparison: Comparison) -> str:
         "Each part in turn is held out, and a method is trained on the others and judged by the "
         "part held out. Medians, scales and levels are those of the training rows; "
         f"{PROTOCOLS[comparison.protocol]}. What is a map and no classifier is followed by the "
-        f"nearest neighbors ({', '.join(h.removesuffix('-nn') for h in HEADS)} of them, chosen in "
+        f"nearest neighbors ({', '.join(map(str, NEIGHBORS))} of them, chosen in "
         "the same way). Intervals are t intervals over these parts, corrected for the rows that "
         "their training sets share (Nadeau and Bengio 2003)."
     )
@@ -204,30 +226,32 @@ def _what_an_error_is(comparison: Comparison) -> str:
     )
 
 
+COLUMNS = (
+    Column("method", numeric=False),
+    Column("error %", help="wrong answers to held-out rows, mean over folds; below, its interval"),
+    Column("more than best", help="points of error more on the same rows; below, its interval"),
+    Column("balanced accuracy %", help="share of right answers, every class counted alike"),
+    Column(
+        "AUC", help="how often a row of a class scores higher for it than others: 1 is best"
+    ),
+    Column("log loss", help="minus the mean logarithm of the true class's probability: 0 is best"),
+    Column("components", help="median of the numbers of components chosen"),
+    Column("chosen in most folds", numeric=False, help="by folds inside the training rows"),
+    Column(
+        "folds", help="parts it was judged by: fewer if it made clearly more errors"
+    ),
+    Column("seconds", help="CPU time of one fold with all its choices"),
+    Column("what it is", numeric=False),
+)
+"""Columns of the table of methods; intervals are those of 95 %."""
+
+
 def _grid(methods: Sequence[Row], comparison: Comparison, rows: LabelledTable) -> Grid:
-    columns = [
-        Column("method", numeric=False),
-        Column(
-            "error %",
-            help="wrong answers to held-out rows, mean over folds; below, its 95 % interval",
-        ),
-        Column(
-            "more than best",
-            help="points of error more on the same rows; below, the 95 % interval of this",
-        ),
-        Column(
-            "folds",
-            help="parts it was judged by: fewer if it made clearly more errors than the best",
-        ),
-        Column("components", help="median of the numbers of components chosen"),
-        Column("seconds", help="CPU time of one fold with all its choices"),
-        Column("what it is", numeric=False),
-    ]
     shown = [
         [Entry(row.method), *_numbers(row, _source(row.method, comparison, rows)), Entry(row.words)]
         for row in methods
     ]
-    return Grid("Every method with its numbers", columns, shown)
+    return Grid("Every method with its numbers", COLUMNS, shown)
 
 
 def _source(method: str | None, comparison: Comparison, rows: LabelledTable) -> dict[str, Any]:
@@ -239,24 +263,39 @@ def _source(method: str | None, comparison: Comparison, rows: LabelledTable) -> 
         "protocol": comparison.protocol,
         "metric": "error",
         "seed": list(range(comparison.n_repeats)),
-        "options": comparison.options,
+        **({} if method is None else {"options": comparison.options[method]}),
     }
 
 
 def _numbers(row: Row, source: Mapping[str, Any]) -> list[Entry]:
     if row.error is None:
-        return [Entry(NOTHING, title=row.reason, below=row.reason), *[Entry(NOTHING)] * 4]
+        lacking = [Entry(NOTHING)] * (len(COLUMNS) - 3)
+        return [Entry(NOTHING, title=row.reason, below=row.reason), *lacking]
     below = "" if row.interval is None else f"{row.interval.low:.1f} to {row.interval.high:.1f}"
-    error = Entry(f"{row.error:.2f}", row.error, source=source, below=below)
-    behind = Entry("best", 0.0)
-    if row.behind is not None:
-        mean = round(row.behind.mean, 2) + 0.0  # no -0.00
-        interval = f"{row.behind.low:+.1f} to {row.behind.high:+.1f}"
-        few = not isfinite(row.behind.low)
-        behind = Entry(f"{mean:+.2f}", mean, below="too few folds" if few else interval)
-    dimension = Entry(NOTHING if row.dimension is None else f"{row.dimension:g}", row.dimension)
-    folds = Entry(str(row.n_folds), row.n_folds)
-    return [error, behind, folds, dimension, Entry(f"{row.seconds:.2f}", row.seconds)]
+    return [
+        Entry(f"{row.error:.2f}", row.error, source=source, below=below),
+        _difference(row),
+        _number(row.balanced_accuracy, ".1f"),
+        _number(row.auc, ".3f"),
+        _number(row.log_loss, ".3f"),
+        _number(row.dimension, "g"),
+        Entry(choices(row.chosen) or NOTHING),
+        Entry(str(row.n_folds), row.n_folds),
+        _number(row.seconds, ".2f"),
+    ]
+
+
+def _difference(row: Row) -> Entry:
+    if row.behind is None:
+        return Entry("best", 0.0)
+    mean = round(row.behind.mean, 2) + 0.0  # no -0.00
+    interval = f"{row.behind.low:+.1f} to {row.behind.high:+.1f}"
+    few = not isfinite(row.behind.low)
+    return Entry(f"{mean:+.2f}", mean, below="too few folds" if few else interval)
+
+
+def _number(value: float | None, shown: str) -> Entry:
+    return Entry(NOTHING) if value is None else Entry(f"{value:{shown}}", value)
 
 
 def _evidence(records: Sequence[Record]) -> Grid:
