@@ -295,5 +295,5 @@ def test_folded_parts_are_in_the_page_and_open_without_a_script():
     assert folded.all("summary")[0].text == "Last"
     assert len(folded.all("table")) == 1
     (more,) = page.of_class("more")
-    assert more.all("summary")[0].text == "1 more"
+    assert more.all("summary")[0].text == "Show 1 more"
     assert len(more.of_class("chart")) == 1

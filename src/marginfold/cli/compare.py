@@ -385,16 +385,17 @@ def _write(
 
 
 COLUMNS = (
-    *("method", "error %", "vs best", "95 % interval", "balanced", "AUC", "log loss"),
+    *("method", "error %", "vs best", "95 % interval", "bal. %", "AUC", "log loss"),
     *("folds", "dim", "s/fold"),
 )
 """Columns of the table on a terminal; `MEANINGS` says what the short ones are."""
 
 MEANINGS = (
     "error: wrong answers to rows held out; vs best: points more than the best on the same rows, "
-    "with the 95 % interval of this; balanced: accuracy in percent, classes counted alike; dim: "
+    "with the 95 % interval of this; bal.: accuracy in percent, classes counted alike; dim: "
     "components chosen"
 )
+"""What the columns mean."""
 
 
 def _show(verdict: Verdict, comparison: Comparison, saved: Path | None) -> None:

@@ -88,7 +88,7 @@ def answer(found: Findings) -> list[str]:
     """Return the answer in one or two sentences: how good the best is, and whether it is alone."""
     if nothing_learnt(found):
         return _nothing(found)
-    return [_how_good(found), *_the_next(found)]
+    return _begun([_how_good(found), *_the_next(found)])
 
 
 def remarks(found: Findings) -> list[str]:
@@ -96,14 +96,20 @@ def remarks(found: Findings) -> list[str]:
     said = [] if nothing_learnt(found) else _as_good(found)
     if found.enough:
         said += _usual_choices(found) + _graph(found)
-    return said + _choice(found)
+    return _begun(said + _choice(found))
+
+
+def _begun(sentences: Sequence[str]) -> list[str]:
+    """Begin sentences with a capital: names of methods need not."""
+    return [sentence[:1].upper() + sentence[1:] for sentence in sentences]
 
 
 def _how_good(found: Findings) -> str:
     row = found.rows[found.best]
     opening = "A tree ensemble wins: " if found.best in TREES else ""
+    words = row.words.removeprefix(f"{found.best}, ")
     said = (
-        f"{opening}{found.best} ({row.words}) makes the fewest errors: it is wrong on "
+        f"{opening}{found.best} ({words}) makes the fewest errors: it is wrong on "
         f"{row.error:.1f} % of the rows it was not trained on{_in_brackets(row.interval)}"
     )
     gap = guessing_gap(found)
@@ -231,7 +237,7 @@ def _usual_choices(found: Findings) -> list[str]:
         return [_beside("Of the methods without trees", plain[0], found)] if plain else []
     if found.best in USUAL:
         said = f"{found.best} is a usual choice, and no other method makes fewer errors here"
-        return [f"{said}: marginfold's own have nothing to add."] if own else []
+        return [f"{said}: marginfold's own methods bring no gain."] if own else []
     usual = [row.method for row in found.others if row.method in USUAL]
     said_of_trees = [
         _beside("The tree ensemble", row.method, found)

@@ -13,6 +13,9 @@ from marginfold.reports.tables import NOTHING
 MOST_CLASSES = 20
 """Classes up to which all confusions are shown; of more, the most frequent ones."""
 
+NONE = "·"
+"""Where nothing was confused."""
+
 MOST_PAIRS = 20
 """Confusions that are listed where there are many classes."""
 
@@ -45,23 +48,24 @@ def _confusion(mistakes: Mistakes) -> Grid:
     names = [str(label) for label in mistakes.classes]
     columns = [
         Column("class", numeric=False),
-        *(Column(f"answered {name}") for name in names),
-        Column("error %", help="share of the rows of this class that were answered wrongly"),
+        *(Column(name) for name in names),
+        Column("error %", help="share of wrong answers to rows of this class"),
     ]
     rows = []
     for k, name in enumerate(names):
         counts = mistakes.counts[k]
         cells = [
-            Entry(f"{n:,}", float(n), title=f"{name} answered {names[j]}", bold=j == k)
+            Entry(
+                f"{n:,}" if n else NONE, float(n), title=f"{name}, answered {names[j]}", bold=j == k
+            )
             for j, n in enumerate(counts)
         ]
         rows.append([Entry(name), *cells, _percent(mistakes.errors[k])])
     return Grid(
-        "Confusion matrix",
+        "Confusion matrix: classes in rows, answers in columns",
         columns,
         rows,
-        "Answers to held-out rows, all repeats together: a row of the table for each class, a "
-        "column for each answer. Right answers are bold.",
+        "Numbers of held-out rows, all repeats together; right answers are bold.",
     )
 
 

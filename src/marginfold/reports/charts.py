@@ -6,6 +6,7 @@ phone and on a wall.  Colours are classes of the page's style sheet, in the ligh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,6 +43,9 @@ LEFT, TOP, END, BOTTOM = 9.0, 4.0, 98.0, 86.0
 
 EDGE = 4.0
 """Percent between the frame of a map and its outermost rows."""
+
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,15}")
+"""Classes that are sorted by size."""
 
 NAMED_CLASSES = 30
 """Classes of a map whose names stand in it; more would hide the rows."""
@@ -182,7 +186,7 @@ def map_plot(
     A name stands at the anchor of its class, or where there are none in the middle of its rows.  A
     row that is pointed at says its number and its class.  With anchors both axes have one unit.
     """
-    labels = sorted({point.label for point in points})
+    labels = sorted({point.label for point in points}, key=_in_order)
     said = f"{len(points)} rows of {len(labels)} classes: {', '.join(labels[:NAMED_CLASSES])}"
     root = _root(title, said, "square map" if anchors else "map")
     across = _scale([p.x for p in points], bool(anchors))
@@ -200,13 +204,27 @@ def map_plot(
             if label in names:
                 x, y = names[label]
                 side = "start" if across(x) < 15 else "end" if across(x) > 85 else "middle"
-                _text(root, across(x), _percent(down(-y)), _short(label), f"class {side} raised")
+                kind = f"class {side}" if anchors else f"class {side} raised"
+                _text(
+                    root,
+                    across(x),
+                    _percent(down(-y)),
+                    _short(label),
+                    kind,
+                    "-9" if anchors else "",
+                )
     return Chart(title, caption, root, labels, source or {})
+
+
+def _in_order(label: str) -> tuple[bool, float, str]:
+    """Order whole numbers by their size, before words."""
+    is_number = WHOLE_NUMBER.fullmatch(label) is not None
+    return not is_number, float(label) if is_number else 0.0, label
 
 
 def _circle(root: Element, x: float, y: float, label: str) -> None:
     ring = SubElement(
-        root, "circle", {"class": "anchor", "cx": _percent(x), "cy": _percent(y), "r": "7"}
+        root, "circle", {"class": "anchor", "cx": _percent(x), "cy": _percent(y), "r": "5"}
     )
     SubElement(ring, "title").text = f"anchor of {label}"
 
@@ -270,8 +288,10 @@ def _line(
     SubElement(parent, "line", ({"class": kind} if kind else {}) | ends)
 
 
-def _text(parent: Element, x: float, y: float | str, words: str, kind: str) -> None:
-    place = {"class": kind, "x": _percent(x), "y": _pixels(y)}
+def _text(
+    parent: Element, x: float, y: float | str, words: str, kind: str, shift: str = ""
+) -> None:
+    place = {"class": kind, "x": _percent(x), "y": _pixels(y)} | ({"dy": shift} if shift else {})
     SubElement(parent, "text", place).text = words
 
 

@@ -21,7 +21,7 @@ CHART_TAGS = frozenset(("svg", "g", "title", "desc", "line", "rect", "circle", "
 """Elements of a chart: none of them runs or loads anything."""
 
 CHART_ATTRIBUTES = frozenset(
-    ("class", "width", "height", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "href")
+    ("class", "width", "height", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "dy", "r", "href")
 )
 """Attributes of a chart; an address is that of a shape of the page."""
 

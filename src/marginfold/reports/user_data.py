@@ -231,15 +231,11 @@ COLUMNS = (
     Column("error %", help="wrong answers to held-out rows, mean over folds; below, its interval"),
     Column("more than best", help="points of error more on the same rows; below, its interval"),
     Column("balanced accuracy %", help="share of right answers, every class counted alike"),
-    Column(
-        "AUC", help="how often a row of a class scores higher for it than others: 1 is best"
-    ),
+    Column("AUC", help="how often a row of a class scores higher for it than others: 1 is best"),
     Column("log loss", help="minus the mean logarithm of the true class's probability: 0 is best"),
     Column("components", help="median of the numbers of components chosen"),
     Column("chosen in most folds", numeric=False, help="by folds inside the training rows"),
-    Column(
-        "folds", help="parts it was judged by: fewer if it made clearly more errors"
-    ),
+    Column("folds", help="parts it was judged by: fewer if it made clearly more errors"),
     Column("seconds", help="CPU time of one fold with all its choices"),
     Column("what it is", numeric=False),
 )
