@@ -139,7 +139,7 @@ def test_a_tree_ensemble_that_wins_is_called_so(lead, table, store):
 def test_a_usual_choice_that_wins_is_called_so(table, store):
     errors = {"logistic regression": around(0.1), "LDA": around(0.12, seed=1)}
     _, words = verdict_of(table, store, errors)
-    assert "logistic regression is a usual choice, and no other method makes fewer errors" in words
+    assert "Logistic regression is a usual choice, and no other method makes fewer errors" in words
 
 
 def test_the_best_is_never_worse_than_the_usual_choices_and_says_by_how_much(table, store):

@@ -86,7 +86,7 @@ def comparison_report(
         "other columns, each judged only by rows that it was not trained on.",
         answer=verdict.answer,
         code=_code(verdict),
-        front=_ranking(verdict, comparison, rows),
+        front=_ranking(verdict),
     )
 
 
@@ -116,7 +116,7 @@ def _code(verdict: Verdict) -> list[Code]:
     return [code for code in codes if code.text]
 
 
-def _ranking(verdict: Verdict, comparison: Comparison, rows: LabelledTable) -> Chart | None:
+def _ranking(verdict: Verdict) -> Chart | None:
     """Return the methods as dots, by their difference to the best."""
     dots = [_dot(row, verdict) for row in verdict.rows if row.error is not None]
     if not dots:
@@ -132,7 +132,6 @@ def _ranking(verdict: Verdict, comparison: Comparison, rows: LabelledTable) -> C
         ),
         axis=f"points of error more than {verdict.best}",
         limits=_limits(dots),
-        source=_source(None, comparison, rows),
     )
 
 
@@ -250,16 +249,16 @@ def _grid(methods: Sequence[Row], comparison: Comparison, rows: LabelledTable) -
     return Grid("Every method with its numbers", COLUMNS, shown)
 
 
-def _source(method: str | None, comparison: Comparison, rows: LabelledTable) -> dict[str, Any]:
-    """Return the columns of the records of errors, of one method or of all."""
+def _source(method: str, comparison: Comparison, rows: LabelledTable) -> dict[str, Any]:
+    """Return the columns of the records of a method's errors."""
     return {
         "study": STUDY,
         "dataset": rows.name,
-        **({} if method is None else {"method": method}),
+        "method": method,
         "protocol": comparison.protocol,
         "metric": "error",
         "seed": list(range(comparison.n_repeats)),
-        **({} if method is None else {"options": comparison.options[method]}),
+        "options": comparison.options.get(method, {}),
     }
 
 
