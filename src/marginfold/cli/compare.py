@@ -8,6 +8,7 @@ import signal
 import tempfile
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -43,7 +44,7 @@ from marginfold.cli.output import (
     show_words,
 )
 from marginfold.cli.standings import Standings, shown_standings
-from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
 
@@ -198,7 +199,10 @@ def _kept(
     from marginfold.compare.kept import keep
     from marginfold.data.models import save_model
 
-    save_model(keep(verdict.best, comparison), save, overwrite=overwrite)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarginfoldWarning)  # as on the folds
+        model = keep(verdict.best, comparison)
+    save_model(model, save, overwrite=overwrite)
     return save
 
 
