@@ -20,7 +20,7 @@ from marginfold.feature_maps import (
     resolve_feature_map,
 )
 from marginfold.geometry.metric import Metric, Penalty, rank_of
-from marginfold.geometry.moments import label_variances, spread
+from marginfold.geometry.moments import TotalScatter, label_variances, spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
@@ -222,7 +222,8 @@ COPY = 1e-13
 class Prepared:
     """Everything that does not depend on C or on the graph weight.
 
-    The total scatter is there if the metric or the filling up with variance needs it.
+    The total scatter is there if the metric or the filling up with variance needs it; as products,
+    in the eigenvectors of the metric, for estimators whose components are deflated.
     """
 
     X: Any
@@ -233,6 +234,7 @@ class Prepared:
     total: Array | None
     rows: SharedRows | BlockRows
     labelled: LabelledRows
+    scatter: TotalScatter | None = None
 
     @property
     def n_columns(self) -> int:
@@ -282,9 +284,23 @@ def prepare_rows(
     total = c.total if wants_total else None
     metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(scatter, total)
     rows = c.solver_rows(metric)
+    products = _products(c, metric, rows, labelled) if hasattr(estimator, "deflation") else None
     return Prepared(
-        read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled
+        read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled, products
     )
+
+
+def _products(
+    c: Coordinates, metric: Metric, rows: SharedRows | BlockRows, labelled: LabelledRows
+) -> TotalScatter:
+    """Return the total scatter of all rows in the eigenvectors of the metric.
+
+    The rows of the solver serve if all rows have a label: then there is no second copy of them.
+    """
+    if isinstance(rows, SharedRows) and len(rows.features) == len(c.weights):
+        block = Block(rows.features, labelled.codes, labelled.weights)
+        return TotalScatter(LocalBlocks([block]))
+    return TotalScatter(c.blocks, metric.Q)
 
 
 def labelled_rows(estimator: Any, read: LabelledInput) -> LabelledRows:

@@ -142,6 +142,7 @@ class LSVA(MarginSubspace):
         normalize_graph: bool = True,
         class_weight: Any = "balanced",
         tasks: str = "auto",
+        deflation: str = "orthogonal",
         scaling: str = "unit",
         on_exhausted: str = "stop",
         reconstruct: Any = None,
@@ -157,6 +158,7 @@ class LSVA(MarginSubspace):
         self.normalize_graph = normalize_graph
         self.class_weight = class_weight
         self.tasks = tasks
+        self.deflation = deflation
         self.scaling = scaling
         self.on_exhausted = on_exhausted
         self.reconstruct = reconstruct

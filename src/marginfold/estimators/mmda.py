@@ -110,6 +110,7 @@ class MMDA(MarginSubspace):
         kernel: KernelLike = "linear",
         class_weight: Any = "balanced",
         tasks: str = "auto",
+        deflation: str = "orthogonal",
         scaling: str = "unit",
         on_exhausted: str = "stop",
         reconstruct: Any = None,
@@ -122,6 +123,7 @@ class MMDA(MarginSubspace):
         self.kernel = kernel
         self.class_weight = class_weight
         self.tasks = tasks
+        self.deflation = deflation
         self.scaling = scaling
         self.on_exhausted = on_exhausted
         self.reconstruct = reconstruct

@@ -131,6 +131,7 @@ class WSVDA(MarginSubspace):
         ridge: float = 1e-3,
         class_weight: Any = "balanced",
         tasks: str = "auto",
+        deflation: str = "orthogonal",
         scaling: str = "unit",
         on_exhausted: str = "stop",
         reconstruct: Any = None,
@@ -145,6 +146,7 @@ class WSVDA(MarginSubspace):
         self.ridge = ridge
         self.class_weight = class_weight
         self.tasks = tasks
+        self.deflation = deflation
         self.scaling = scaling
         self.on_exhausted = on_exhausted
         self.reconstruct = reconstruct

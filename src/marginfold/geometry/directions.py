@@ -1,8 +1,9 @@
 """Successive maximum-margin directions: the loop behind MMDA, LSVA and WSVDA.
 
 Component k minimises ``1/2 w'Aw + sum_i C_i max(0, 1 - y_i (w'z_i + b))`` over all w orthogonal to
-the earlier directions (000 eq. (1), 001 eq. (15)).  Several metrics (graph weights) and costs are
-solved side by side: the rows are shared, so one iteration of the solver serves them all.
+the earlier directions (000 eq. (1), 001 eq. (15)), or over all w whose scores are uncorrelated with
+theirs.  Several metrics (graph weights) and costs are solved side by side: the rows are shared, so
+one iteration of the solver serves them all.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from marginfold.geometry.one_vs_rest import (
     Task,
     resolved_schedule,
 )
+from marginfold.geometry.moments import TotalScatter
 from marginfold.linalg.tall import Array, SharedRows, column_signs
 from marginfold.runtime.progress import report
 from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
-from marginfold.svm.problem import without
+from marginfold.svm.problem import PASSES, without
 
 NO_VARIANCE = 1e-12
 """Share of the total variance below which a direction has none."""
@@ -37,28 +39,42 @@ NO_VARIANCE = 1e-12
 class Deflation:
     """Directions found so far, in the eigenvectors' coordinates.
 
+    Later directions w have ``V'w = 0``.  Either V is W, then they are orthogonal; or it is
+    ``S w_j / w_j'S w_j`` for each w_j, S the total scatter, then their scores are uncorrelated.
+
     Attributes
     ----------
     W : array of shape (r, k)
-        Orthonormal directions.
+        Directions of length 1.
+    V : array of shape (r, k)
+        The dual directions: ``V'W = I``.
     N : array of shape (r, k)
-        Orthonormal basis of ``scale * W``: where whitened weights must not go.
+        Orthonormal basis of ``scale * V``: where whitened weights must not go.
+    scatter : TotalScatter or None
+        The scatter in whose metric directions are orthogonal; None is the Euclidean metric.
     """
 
     W: Array
+    V: Array
     N: Array
+    scatter: TotalScatter | None = None
 
     @classmethod
-    def none(cls, n_coordinates: int) -> Self:
+    def none(cls, n_coordinates: int, scatter: TotalScatter | None = None) -> Self:
         """Return the start: nothing is deflated."""
-        return cls(W=np.zeros((n_coordinates, 0)), N=np.zeros((n_coordinates, 0)))
+        nothing = np.zeros((n_coordinates, 0))
+        return cls(W=nothing, V=nothing, N=nothing, scatter=scatter)
 
     def append(self, w: Array, scale: Array) -> Self:
         """Add the direction of w (not zero)."""
-        direction = orthonormal_part(w, self.W)  # 000 Alg. 1 step 7; P_k of (7) is I - W W'
-        normal = orthonormal_part(scale * direction, self.N)
+        direction = conjugate_part(w, self.W, self.V)  # 000 Alg. 1 step 7; P_k of (7) is I - W W'
+        dual = direction if self.scatter is None else self.scatter.dual(direction)
+        normal = orthonormal_part(scale * dual, self.N)
         return type(self)(
-            W=np.column_stack([self.W, direction]), N=np.column_stack([self.N, normal])
+            W=np.column_stack([self.W, direction]),
+            V=np.column_stack([self.V, dual]),
+            N=np.column_stack([self.N, normal]),
+            scatter=self.scatter,
         )
 
     def complement(self, s: Array) -> Array:
@@ -68,12 +84,19 @@ class Deflation:
 
 def orthonormal_part(w: Array, W: Array) -> Array:
     """Return the unit vector along the part of w that is orthogonal to the columns of W."""
-    w = without(W, w / np.sqrt(w @ w))
+    return conjugate_part(w, W, W)
+
+
+def conjugate_part(w: Array, W: Array, V: Array) -> Array:
+    """Return the unit vector along ``w - W V'w``, which is orthogonal to V if ``V'W = I``."""
+    w = w / np.sqrt(w @ w)
+    for _ in range(PASSES if W.shape[1] else 0):
+        w = w - W @ (V.T @ w)
     return np.asarray(w / np.sqrt(w @ w))
 
 
 def leading_directions(total: Array, W: Array, n_directions: int) -> Array:
-    """Return the leading eigenvectors of the total scatter in the complement of W.
+    """Return the leading eigenvectors of the total scatter in the complement of independent W.
 
     The sign of each makes its largest entry positive; directions without variance are left out.
     """
@@ -112,7 +135,7 @@ class Subspace:
     Attributes
     ----------
     W : array of shape (r, k)
-        Orthonormal directions in columns.
+        Directions of length 1 in columns, orthonormal or with uncorrelated scores.
     C : float
         The cost of a margin violation.
     components : tuple of Component
@@ -184,8 +207,11 @@ def successive_directions(
     n_components: int,
     schedule: str,
     solver: SVMSolver,
+    scatter: TotalScatter | None = None,
 ) -> list[Subspace]:
     """Return the directions of every problem; problem b has the metric ``diag(scales[b])^-2``.
+
+    The directions are orthogonal; with a ``scatter``, the scores of its rows are uncorrelated.
 
     Cancelled by a watcher (see `runtime.progress`), one problem gives the components found so far:
     later ones do not change them.  Several problems, and one without a component, raise
@@ -194,7 +220,7 @@ def successive_directions(
     r, c = rows.n_columns, labelled.n_classes
     make_schedule = SCHEDULES[resolved_schedule(schedule, c, n_components)]
     tracks = [
-        _Track(scale, C, make_schedule(c), Deflation.none(r))
+        _Track(scale, C, make_schedule(c), Deflation.none(r, scatter))
         for scale, C in zip(scales, costs, strict=True)
     ]
     limit = min(n_components, r)
