@@ -222,8 +222,9 @@ COPY = 1e-13
 class Prepared:
     """Everything that does not depend on C or on the graph weight.
 
-    The total scatter is there if the metric or the filling up with variance needs it; as products,
-    in the eigenvectors of the metric, for estimators whose components are deflated.
+    The total scatter is there if the metric or the filling up with variance needs it.  ``scatter``
+    is that of all rows in the eigenvectors of the metric, by its products, for estimators that
+    deflate; None if it is that of ``rows``.
     """
 
     X: Any
@@ -279,28 +280,17 @@ def prepare_rows(
     """Return coordinates for a kernel, the metric and the rows of the solver."""
     labelled = labelled_rows(estimator, read)
     c = coordinates(kernel, read.X, read.weights, read.codes)
-    scatter = None if penalty.graph is None else c.form(penalty.graph).scatter
-    wants_total = scatter is not None or getattr(estimator, "on_exhausted", None) == "pca"
+    form = None if penalty.graph is None else c.form(penalty.graph).scatter
+    wants_total = form is not None or getattr(estimator, "on_exhausted", None) == "pca"
     total = c.total if wants_total else None
-    metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(scatter, total)
+    metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(form, total)
     rows = c.solver_rows(metric)
-    products = _products(c, metric, rows, labelled) if hasattr(estimator, "deflation") else None
+    # the rows of the solver tell what correlates, unless some rows have no label
+    partly = isinstance(rows, SharedRows) and len(labelled.codes) < len(read.codes)
+    scatter = TotalScatter(c.blocks, metric.Q) if partly and hasattr(estimator, "deflation") else None
     return Prepared(
-        read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled, products
+        read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled, scatter
     )
-
-
-def _products(
-    c: Coordinates, metric: Metric, rows: SharedRows | BlockRows, labelled: LabelledRows
-) -> TotalScatter:
-    """Return the total scatter of all rows in the eigenvectors of the metric.
-
-    The rows of the solver serve if all rows have a label: then there is no second copy of them.
-    """
-    if isinstance(rows, SharedRows) and len(rows.features) == len(c.weights):
-        block = Block(rows.features, labelled.codes, labelled.weights)
-        return TotalScatter(LocalBlocks([block]))
-    return TotalScatter(c.blocks, metric.Q)
 
 
 def labelled_rows(estimator: Any, read: LabelledInput) -> LabelledRows:

@@ -66,7 +66,8 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             n_components=int(self.n_components),
             schedule=self.tasks,
             solver=solver,
-            scatter=prepared.scatter if self.deflation == "uncorrelated" else None,
+            uncorrelated=self.deflation == "uncorrelated",
+            scatter=prepared.scatter,
         )
 
     def _store(self, prepared: Prepared, subspace: Subspace) -> list[Note]:
@@ -85,6 +86,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         self.C_ = subspace.C
         self.tasks_ = [task_name(c.task, prepared.classes) for c in kept] + [None] * extra
         self.gain_ = np.append([c.gain for c in kept], np.zeros(extra))
+        self.new_gain_ = np.append([c.new_gain for c in kept], np.zeros(extra))
         self.norms_ = np.append([c.norm for c in kept], np.ones(extra))
         self.intercepts_ = np.append([c.intercept for c in kept], np.zeros(extra))
         self.gap_ = np.append([c.solution.gap for c in kept], np.zeros(extra))

@@ -9,7 +9,7 @@ one iteration of the solver serves them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Self
 
@@ -26,10 +26,12 @@ from marginfold.geometry.one_vs_rest import (
     resolved_schedule,
 )
 from marginfold.geometry.moments import TotalScatter
+from marginfold.linalg.blocks import Block, LocalBlocks
 from marginfold.linalg.tall import Array, SharedRows, column_signs
 from marginfold.runtime.progress import report
 from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
 from marginfold.svm.problem import PASSES, without
+from marginfold.validation.rows import UNLABELLED
 
 NO_VARIANCE = 1e-12
 """Share of the total variance below which a direction has none."""
@@ -119,13 +121,17 @@ GAIN_RESOLUTION = 1e-12
 
 @dataclass(frozen=True)
 class Component:
-    """One direction that was kept: its task, gain and certified solution."""
+    """One direction that was kept: its task, gain and certified solution.
+
+    ``new_gain`` is the gain of the part of it that no direction before it has, see `NewParts`.
+    """
 
     task: Task
     gain: float
     norm: float
     intercept: float
     solution: SVMSolution
+    new_gain: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,33 @@ class Subspace:
 
 
 @dataclass
+class NewParts:
+    """What each direction adds: the part whose scores are uncorrelated with those before it.
+
+    Attributes
+    ----------
+    scatter : TotalScatter
+    W, V : arrays of shape (r, k)
+        The parts, of length 1, and their duals, as in `Deflation`.
+    """
+
+    scatter: TotalScatter
+    W: Array
+    V: Array
+
+    def add(self, w: Array) -> Array | None:
+        """Return the part of a direction that is new, of length 1; None if it has no variance."""
+        part = conjugate_part(w, self.W, self.V)
+        along_w, along_part = self.scatter.along(np.column_stack([w, part])).T
+        variance = part @ along_part
+        if variance <= NO_VARIANCE * (w @ along_w):
+            return None
+        self.W = np.column_stack([self.W, part])
+        self.V = np.column_stack([self.V, along_part / variance])
+        return part
+
+
+@dataclass
 class _Track:
     """One problem on its way: its metric, cost, directions so far and schedule."""
 
@@ -163,6 +196,7 @@ class _Track:
     C: float
     schedule: Schedule
     deflation: Deflation
+    parts: NewParts
     components: list[Component] = field(default_factory=list)
     exhausted: dict[Task, float] = field(default_factory=dict)
     fresh: dict[Task, Component] = field(default_factory=dict)
@@ -187,14 +221,23 @@ class _Track:
         else:
             self.exhausted[task] = gain
 
-    def keep_chosen(self) -> None:
-        """Add the direction that the schedule chooses; what was solved before it is stale."""
+    def keep_chosen(self, gain: Callable[[Array, Task, Array, float], float]) -> None:
+        """Add the direction that the schedule chooses; what was solved before it is stale.
+
+        ``gain`` is that of a task along one direction.
+        """
         task = self.schedule.choose(self.fresh)
         if task is not None:
             component = self.fresh[task]
             w = self.scale * component.solution.coef  # 000 eq. (5): w = A^-1/2 s
-            self.deflation = self.deflation.append(w, self.scale)
-            self.components.append(component)
+            deflation = self.deflation.append(w, self.scale)
+            new_gain = component.gain  # all of it: the first direction, or uncorrelated scores
+            if deflation.scatter is None:
+                part = self.parts.add(deflation.W[:, -1])
+                if self.components:
+                    new_gain = 0.0 if part is None else gain(part, task, self.scale, self.C)
+            self.deflation = deflation
+            self.components.append(replace(component, new_gain=new_gain))
             self.fresh.clear()
 
 
@@ -207,11 +250,13 @@ def successive_directions(
     n_components: int,
     schedule: str,
     solver: SVMSolver,
+    uncorrelated: bool = False,
     scatter: TotalScatter | None = None,
 ) -> list[Subspace]:
     """Return the directions of every problem; problem b has the metric ``diag(scales[b])^-2``.
 
-    The directions are orthogonal; with a ``scatter``, the scores of its rows are uncorrelated.
+    They are orthogonal, or the scores along them are ``uncorrelated``.  What correlates is told by
+    the total ``scatter``, by default that of the given rows (those in blocks with unlabelled ones).
 
     Cancelled by a watcher (see `runtime.progress`), one problem gives the components found so far:
     later ones do not change them.  Several problems, and one without a component, raise
@@ -219,8 +264,16 @@ def successive_directions(
     """
     r, c = rows.n_columns, labelled.n_classes
     make_schedule = SCHEDULES[resolved_schedule(schedule, c, n_components)]
+    scatter = _scatter_of(rows, labelled) if scatter is None else scatter
+    nothing = np.zeros((r, 0))
     tracks = [
-        _Track(scale, C, make_schedule(c), Deflation.none(r, scatter))
+        _Track(
+            scale,
+            C,
+            make_schedule(c),
+            Deflation.none(r, scatter if uncorrelated else None),
+            NewParts(scatter, nothing, nothing),
+        )
         for scale, C in zip(scales, costs, strict=True)
     ]
     limit = min(n_components, r)
@@ -236,6 +289,12 @@ def successive_directions(
         Subspace(t.deflation.W, t.C, tuple(t.components), t.exhausted, t.worst_gap, cancelled)
         for t in tracks
     ]
+
+
+def _scatter_of(rows: SharedRows | BlockRows, labelled: LabelledRows) -> TotalScatter:
+    if isinstance(rows, BlockRows):
+        return TotalScatter(rows.blocks, rows.rotation)
+    return TotalScatter(LocalBlocks([Block(rows.features, labelled.codes, labelled.weights)]))
 
 
 def _extract(
@@ -254,6 +313,7 @@ def _extract(
             return np.asarray(rows.class_means)
         return labelled.class_means(rows.features)
 
+    gain = partial(gain_along, rows, labelled, solver)
     _report(tracks, limit)
     while proposals := _proposals(tracks, means, limit):
         batch = _batch(rows, labelled, proposals)
@@ -261,7 +321,7 @@ def _extract(
             track, task = proposals[b]
             track.record(task, solution, *gain_of(batch, b, solution))
         for track in tracks:
-            track.keep_chosen()
+            track.keep_chosen(gain)
         _report(tracks, limit)
 
 
@@ -321,6 +381,36 @@ def batch_of(
     class_signs = np.stack([labelled.class_signs(task) for task in tasks])
     class_costs = np.stack([labelled.class_costs(task, C) for task, C in pairs])
     return SVMBatch(rows, class_signs, class_costs, scale, deflated)
+
+
+def gain_along(
+    rows: SharedRows | BlockRows,
+    labelled: LabelledRows,
+    solver: SVMSolver,
+    direction: Array,
+    task: Task,
+    scale: Array,
+    C: float,
+) -> float:
+    """Return the gain of a task if w may only be a multiple of one direction."""
+    if isinstance(rows, BlockRows):
+        turned = direction if rows.rotation is None else rows.rotation @ direction
+        found = rows.blocks.map(labelled_scores, rows.centre, turned)
+        scores, codes, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+        labelled = replace(labelled, codes=codes, weights=weights)
+    else:
+        scores = rows.features @ direction
+    length = np.linalg.norm(direction / scale)  # in the metric A: 1/2 w'Aw = 1/2 s^2
+    nothing = np.zeros((1, 1, 0))
+    line = SharedRows(scores[:, None])
+    batch = batch_of(line, labelled, [task], [C], np.array([[1.0 / length]]), nothing)
+    return gain_of(batch, 0, solver.solve_batch(batch)[0])[0]
+
+
+def labelled_scores(block: Block, centre: Array, w: Array) -> tuple[Array, Array, Array]:
+    """Return the scores of the labelled rows of a block, with their codes and weights."""
+    some = np.flatnonzero(block.codes != UNLABELLED)
+    return (block.Z[some] - centre) @ w, block.codes[some], block.weights[some]
 
 
 def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool]:
