@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -38,7 +39,8 @@ NOTICED = 0.005
 """Accuracy that makes a difference."""
 
 TWO_CLASSES = (
-    "breast",
+    "breast cancer",
+    "breast9",
     "ionosphere",
     "sonar",
     "german",
@@ -46,10 +48,22 @@ TWO_CLASSES = (
     "heart",
     "australian",
     "liver",
-    "wpbc",
-    "votes",
+    "transfusion",
 )
-MANY_CLASSES = ("wine", "iris", "glass", "vowel", "vehicle", "ecoli", "balance", "soy", "thyroid")
+MANY_CLASSES = (
+    "wine",
+    "iris",
+    "glass",
+    "vowel",
+    "vehicle",
+    "ecoli",
+    "balance",
+    "thyroid",
+    "digits",
+)
+BUNDLED = {"breast cancer": load_breast_cancer, "digits": load_digits}
+"""Tables of scikit-learn."""
+
 QUICK = ("sonar", "wine", "vowel")
 
 METHODS: dict[str, Callable[[int], Any]] = {
@@ -87,15 +101,23 @@ def main() -> None:
     with threadpool_limits(1):
         for name in names:
             try:
-                data = load(name)
+                found[name] = measured(*rows_of(name))
             except (OSError, MarginfoldError) as error:
                 write(f"{name} is left out: {error}")
                 continue
-            found[name] = measured(np.asarray(data.X, dtype=float), np.asarray(data.y))
             for key, cells in found[name].items():
                 write_row(name, key, cells)
     for title, group in (("two classes", TWO_CLASSES), ("many classes", MANY_CLASSES)):
         write_summary(title, {name: found[name] for name in group if name in found})
+
+
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and labels of a table."""
+    if name in BUNDLED:
+        X, y = BUNDLED[name](return_X_y=True)
+        return X, y
+    data = load(name)
+    return np.asarray(data.X, dtype=float), np.asarray(data.y)
 
 
 def measured(X: np.ndarray, y: np.ndarray) -> Found:
