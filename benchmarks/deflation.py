@@ -164,7 +164,9 @@ def write_summary(title: str, found: dict[str, Found]) -> None:
     if not found:
         return
     write(f"\n{title}: {', '.join(found)}\n")
-    write("| method | k | variant | 1-NN | 5-NN | better / worse (5-NN) | correlation | components |")
+    write(
+        "| method | k | variant | 1-NN | 5-NN | better / worse (5-NN) | correlation | components |"
+    )
     write("|---|---|---|---|---|---|---|---|")
     for key in next(iter(found.values())):
         method, k, variant = key

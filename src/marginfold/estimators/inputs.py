@@ -287,7 +287,9 @@ def prepare_rows(
     rows = c.solver_rows(metric)
     # the rows of the solver tell what correlates, unless some rows have no label
     partly = isinstance(rows, SharedRows) and len(labelled.codes) < len(read.codes)
-    scatter = TotalScatter(c.blocks, metric.Q) if partly and hasattr(estimator, "deflation") else None
+    scatter = (
+        TotalScatter(c.blocks, metric.Q) if partly and hasattr(estimator, "deflation") else None
+    )
     return Prepared(
         read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled, scatter
     )
