@@ -391,8 +391,8 @@ def test_fillers_without_variance_carry_nothing_and_are_not_returned():
 
 def test_fillers_of_a_kernel_have_falling_variance_and_are_orthogonal():
     X, y = overlapping(7, d=3, shift=1.0)
+    model = MMDA(8, kernel="rbf", C=1e-4, deflation="orthogonal", on_exhausted="pca")
     with pytest.warns(ExhaustedWarning):
-        model = MMDA(8, kernel="rbf", C=1e-4, deflation="orthogonal", on_exhausted="pca")
         model.fit(X, y)
     assert model.tasks_.count(None) == 6  # three means, two differences
     scores = model.transform(X)[:, 2:]

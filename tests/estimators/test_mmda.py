@@ -1,4 +1,4 @@
-"""MMDA: its first component is a support vector machine; unlabelled rows only move the mean if it is orthogonal."""
+"""MMDA: its first component is a support vector machine; orthogonal ones need labelled rows."""
 
 from __future__ import annotations
 

@@ -45,12 +45,13 @@ class MMDA(MarginSubspace):
         "one_vs_rest".  The first k of m components are those of a fit with ``n_components=k`` if
         both numbers mean the same tasks.
     deflation : {"orthogonal", "uncorrelated"}, default="uncorrelated"
-        What each component has to differ in from all before it.  "uncorrelated" is ``w'S w_j = 0``, S
-        the scatter of all training rows about their mean (with weights, unlabelled ones included):
-        the scores of different components are uncorrelated.  "orthogonal" (the paper's) is
+        In what each component differs from all before it.  "uncorrelated" is ``w'S w_j = 0``, S the
+        scatter of all training rows about their mean (with weights, unlabelled ones included): the
+        scores of different components are uncorrelated.  "orthogonal" (the paper's) is
         ``w'w_j = 0``: orthonormal components, whose scores may correlate up to .99, so that later
-        ones repeat the first (see ``new_gain_``).  Over 19 real tables "uncorrelated" is as accurate
-        or better with 1 and 5 neighbors.
+        ones repeat the first (see ``new_gain_``).  Over 19 real tables (MMDA,
+        LSVA and LSVA with an rbf kernel, 2 and 5 components) "uncorrelated" has 0.3 points more
+        accuracy by five neighbors and 0.7 by one.
     scaling : {"unit", "margin"}, default="unit"
         "unit" projects on directions of length 1 (orthogonal ones are an orthogonal projection);
         "margin" multiplies each component by the norm of its weight vector, so that weak

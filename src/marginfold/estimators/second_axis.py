@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from marginfold.errors import MarginfoldError
+from marginfold.errors import ExhaustedWarning, MarginfoldError
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.linalg.tall import Array, column_signs
 
@@ -67,10 +68,12 @@ def second_axis(Z: Any, x: Array, weights: Array) -> SecondAxis | None:
     if not np.isfinite(values).all():
         return None
     size = min(COMPONENTS, *Z.shape)
-    try:
-        pca = SVMPCA(size).fit(Z, sample_weight=weights)
-    except MarginfoldError:  # constant rows, or entries too large to be squared
-        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExhaustedWarning)  # rows that vary in fewer directions
+        try:
+            pca = SVMPCA(size).fit(Z, sample_weight=weights)
+        except MarginfoldError:  # constant rows, or entries too large to be squared
+            return None
     t, share = pca.transform(Z), weights / weights.sum()
     origin = float(share @ x)
     centred = x - origin

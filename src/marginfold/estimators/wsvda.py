@@ -20,8 +20,8 @@ class WSVDA(MarginSubspace):
 
     ``min 1/2 w'(S_W + eps I)w + sum_i C_i max(0, 1 - y_i (w'z_i + b))``
 
-    over w orthogonal to the earlier components (see ``deflation``), with S_W the within-class scatter
-    of all classes and ``eps = ridge tr(S_W) / rank(Z)``.
+    over w orthogonal to the earlier components (see ``deflation``), with S_W the within-class
+    scatter of all classes and ``eps = ridge tr(S_W) / rank(Z)``.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class WSVDA(MarginSubspace):
         "one_vs_rest".  The first k of m components are those of a fit with ``n_components=k`` if
         both numbers mean the same tasks.
     deflation : {"orthogonal", "uncorrelated"}, default="orthogonal"
-        What each component has to differ in from all before it.  "uncorrelated" is ``w'S w_j = 0``, S
-        the scatter of all training rows about their mean (with weights, unlabelled ones included):
-        the scores of different components are uncorrelated.  "orthogonal" (the paper's) is
+        In what each component differs from all before it.  "uncorrelated" is ``w'S w_j = 0``, S the
+        scatter of all training rows about their mean (with weights, unlabelled ones included): the
+        scores of different components are uncorrelated.  "orthogonal" (the paper's) is
         ``w'w_j = 0``: orthonormal components, whose scores may correlate up to .99, so that later
         ones repeat the first (see ``new_gain_``).  Uncorrelated components of this method soon
         carry nothing, because the first one is nearly that of LDA.

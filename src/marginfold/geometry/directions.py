@@ -17,6 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import CancelledError
+from marginfold.geometry.moments import TotalScatter
 from marginfold.geometry.one_vs_rest import (
     SCHEDULES,
     ClassMeans,
@@ -25,7 +26,6 @@ from marginfold.geometry.one_vs_rest import (
     Task,
     resolved_schedule,
 )
-from marginfold.geometry.moments import TotalScatter
 from marginfold.linalg.blocks import Block, LocalBlocks
 from marginfold.linalg.tall import Array, SharedRows, column_signs
 from marginfold.runtime.progress import report

@@ -50,7 +50,7 @@ class TotalScatter:
         return found if self.rotation is None else self.rotation.T @ found
 
     def dual(self, w: Array) -> Array:
-        """Return ``S w / w'S w``: scores along v are uncorrelated with those along w if its v = 0."""
+        """Return ``S w / w'S w``: orthogonal to it are the directions uncorrelated with w."""
         product = self.along(w[:, None])[:, 0]
         return np.asarray(product / (w @ product))
 

@@ -274,7 +274,7 @@ def scores_panel(title: str, series: Sequence[Series], axes: tuple[int, int] = (
     everything = np.concatenate(points) if points else np.zeros((0, 2))
     everything = everything[np.isfinite(everything).all(axis=1)]
     if not _correlated(everything):
-        return Panel(title, series, *(f"component {axis}" for axis in axes))
+        return Panel(title, series, f"component {axes[0]}", f"component {axes[1]}")
     rotation = principal_rotation(everything)
     turned = [
         replace(s, x=own[:, 0], y=own[:, 1])
