@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -27,6 +28,7 @@ from marginfold.compare.runs import Comparison, Source, draw
 from marginfold.data import load
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.protocols.records import RecordStore
+from marginfold.protocols.results import coordinate_results
 from marginfold.protocols.run import run_tasks
 
 pytest.importorskip("pandas", reason="tables need the extra cli")
@@ -301,3 +303,23 @@ def test_a_picture_shows_rows_of_every_class_of_a_sorted_file(tmp_path, monkeypa
     assert {result.params["label"] for result in drawn} == {"a", "b", "c"}
     for result in drawn:
         assert result.params["label"] == "abc"[(result.params["row"] - 1) // 100]
+
+
+def test_a_map_of_scores_that_are_nearly_the_same_is_turned_and_its_rows_keep_their_numbers(
+    two_classes, store
+):
+    comparison = Comparison.of(two_classes, ["lsva"], n_folds=2, n_repeats=1)
+    (task,) = comparison.picture_tasks()
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(30)
+    Z = np.column_stack([x, x + 0.05 * rng.standard_normal(30)])
+    numbers = rng.permutation(100)[:30] + 1
+    labels = ["a", "b"] * 15
+    store.write(task, coordinate_results(Z, labels, numbers.tolist()), seconds=0.1)
+    (found,) = row_maps(comparison, store)
+    assert "long axis" in found.xlabel
+    order = np.argsort(numbers)
+    assert [(p.row, p.label) for p in found.points] == [(numbers[k], labels[k]) for k in order]
+    turned = np.array([(p.x, p.y) for p in found.points])
+    assert pdist(turned) == pytest.approx(pdist(Z[order]))
+    assert np.ptp(turned[:, 1]) < 0.2 * np.ptp(turned[:, 0])

@@ -18,7 +18,7 @@ from marginfold.compare.methods import LARGEST_CLASS, PERMUTED_GRAPH
 from marginfold.compare.words import TREES, USUAL, choices
 from marginfold.protocols.records import RecordStore
 
-UNCLEAR = ("behind", "told apart", "holds 0", "head", "plainest", "-0.0")
+UNCLEAR = ("behind", "told apart", "holds 0", "head", "plainest", "-0.0 ")
 """Words that a stranger did not understand."""
 
 
@@ -61,7 +61,7 @@ def test_the_answer_has_the_error_with_its_interval_and_that_of_guessing(table, 
     assert f"30.0 points more (95 % interval {low:.1f} to {high:.1f})" in first
     low, high = literal_interval(100 * (errors["PCA"] - errors["LDA"]))
     gap = f"+20.0 points (95 % interval {low:+.1f} to {high:+.1f})"
-    assert second == f"The other method, PCA, makes more errors: {gap}."
+    assert second == f"The other method, PCA, makes more errors, by {gap}."
     assert list(verdict.sentences[:2]) == list(verdict.answer)
     assert "--method lda" in verdict.command
 
@@ -70,9 +70,9 @@ def test_each_of_many_is_worse(table, store):
     errors = {"PCA": around(0.4, seed=1), "LDA": around(0.1), "MMDA": around(0.35, seed=2)}
     verdict, words = verdict_of(table, store, errors)
     assert verdict.answer[1].startswith(
-        "Each of the 2 other methods makes more errors; the next, MMDA, +25.0 points (95 %"
+        "Each of the 2 other methods makes more errors (95 % intervals, not corrected for their "
+        "number); the next, MMDA, by +25.0 points (95 % interval "
     )
-    assert verdict.answer[1].endswith("not corrected for the number of methods.")
     assert "May be as good" not in words
     assert "LDA was picked from 3 methods" in words
 
@@ -94,7 +94,7 @@ def test_a_next_that_is_worse_does_not_hide_one_that_may_be_as_good(table, store
     errors = {"MMDA": base, "LDA": base + 0.1, "PCA": base + around(0.15, 0.4, 1)}
     verdict, _ = verdict_of(table, store, errors)
     assert list(verdict.as_good) == ["PCA"]
-    assert verdict.answer[1].startswith("The next, LDA, makes more errors, +10.0 points")
+    assert verdict.answer[1].startswith("The next, LDA, makes more errors, by +10.0 points")
     assert (
         "1 of the 2 other methods, measured less exactly, cannot be told from the best"
         in (verdict.answer[1])

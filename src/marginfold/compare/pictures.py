@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from marginfold.compare.race import counted_records
 from marginfold.compare.runs import ANCHOR, PICTURES, Comparison
 from marginfold.protocols.cells import PERCENT, Evidence
 from marginfold.protocols.records import Record, RecordStore
-from marginfold.protocols.results import COORDINATE, Series
+from marginfold.protocols.results import COORDINATE, Series, scores_panel
 
 WHOLE = "all features"
 """The method without dimensions: a level in the error by dimension."""
@@ -40,6 +40,8 @@ class RowMap:
     method: str
     points: Sequence[MapPoint]
     anchors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    xlabel: str = ""
+    ylabel: str = ""
 
 
 def error_curves(comparison: Comparison, store: RecordStore) -> list[Series]:
@@ -74,10 +76,22 @@ def row_maps(comparison: Comparison, store: RecordStore) -> list[RowMap]:
     found = []
     for method in PICTURES:
         records = evidence.records(method=method, protocol="picture")
-        points = _points(records)
-        if points:
-            found.append(RowMap(method, points, _anchors(records)))
+        points, anchors = _points(records), _anchors(records)
+        if anchors:
+            found.append(RowMap(method, points, anchors))
+        elif points:
+            found.append(_along_axes(method, points))
     return found
+
+
+def _along_axes(method: str, points: Sequence[MapPoint]) -> RowMap:
+    """Return the map along its principal axes if its two scores are nearly the same."""
+    x, y = (np.array([getattr(point, name) for point in points]) for name in ("x", "y"))
+    panel = scores_panel(method, [Series("", x, y, kind="points")])
+    (turned,) = panel.series
+    places = zip(points, turned.x.tolist(), turned.y.tolist(), strict=True)
+    moved = [replace(point, x=x, y=y) for point, x, y in places]
+    return RowMap(method, moved, xlabel=panel.xlabel, ylabel=panel.ylabel)
 
 
 def _points(records: Sequence[Record]) -> list[MapPoint]:

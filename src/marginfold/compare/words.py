@@ -29,7 +29,7 @@ USUAL = ("logistic regression", "SVC linear", "SVC rbf")
 TREES = tuple(name for name, method in METHODS.items() if method.complexity == max(COMPLEXITY))
 """Ensembles of trees: none of them has margins, components or pictures."""
 
-NOT_CORRECTED = "not corrected for the number of methods"
+NOT_CORRECTED = "not corrected for their number"
 """What to know of many intervals at once."""
 
 
@@ -93,7 +93,9 @@ def answer(found: Findings) -> list[str]:
 
 def remarks(found: Findings) -> list[str]:
     """Return what else there is to know of the result."""
-    said = [] if nothing_learnt(found) else _as_good(found)
+    if nothing_learnt(found):
+        return _choice(found) if found.comparison.protocol == "paper" else []
+    said = _as_good(found)
     if found.enough:
         said += _usual_choices(found) + _graph(found)
     return _begun(said + _choice(found))
@@ -184,14 +186,14 @@ def _ahead(found: Findings, following: str, gap: str) -> str:
     if found.as_good:
         some = f"{len(found.as_good)} of the {n_others} other methods"
         return (
-            f"The next, {following}, makes more errors, {gap}; {some}, measured less exactly, "
+            f"The next, {following}, makes more errors, by {gap}; {some}, measured less exactly, "
             "cannot be told from the best."
         )
     if n_others == 1:
-        return f"The other method, {following}, makes more errors: {gap}."
+        return f"The other method, {following}, makes more errors, by {gap}."
     return (
-        f"Each of the {n_others} other methods makes more errors; the next, {following}, {gap}, "
-        f"{NOT_CORRECTED}."
+        f"Each of the {n_others} other methods makes more errors (95 % intervals, "
+        f"{NOT_CORRECTED}); the next, {following}, by {gap}."
     )
 
 
@@ -283,8 +285,8 @@ def _choice(found: Findings) -> list[str]:
     if n == 1:
         return []
     return [
-        f"{found.best} was picked from {n} methods because it did best on these rows: expect a "
-        "little more errors on new ones."
+        f"{found.best} was picked from {n} methods because it did best on these rows: expect "
+        "slightly more errors on new ones."
     ]
 
 

@@ -13,6 +13,9 @@ from marginfold.reports.tables import NOTHING
 MOST_CLASSES = 20
 """Classes up to which all confusions are shown; of more, the most frequent ones."""
 
+LONGEST = 30
+"""Letters of the name of a class in a table."""
+
 NONE = "·"
 """Where nothing was confused."""
 
@@ -48,7 +51,7 @@ def _confusion(mistakes: Mistakes) -> Grid:
     names = [str(label) for label in mistakes.classes]
     columns = [
         Column("class", numeric=False),
-        *(Column(name) for name in names),
+        *(Column(_short(name)) for name in names),
         Column("error %", help="share of wrong answers to rows of this class"),
     ]
     rows = []
@@ -60,13 +63,22 @@ def _confusion(mistakes: Mistakes) -> Grid:
             )
             for j, n in enumerate(counts)
         ]
-        rows.append([Entry(name), *cells, _percent(mistakes.errors[k])])
+        rows.append([_named(name), *cells, _percent(mistakes.errors[k])])
     return Grid(
         "Confusion matrix: classes in rows, answers in columns",
         columns,
         rows,
         "Numbers of held-out rows, all repeats together; right answers are bold.",
     )
+
+
+def _named(name: str) -> Entry:
+    """Return a class for a cell; a very long name is cut, and whole when it is pointed at."""
+    return Entry(_short(name), sort=name, title="" if name == _short(name) else name)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def _by_class(mistakes: Mistakes) -> Grid:
@@ -79,7 +91,7 @@ def _by_class(mistakes: Mistakes) -> Grid:
     order = np.argsort(-np.nan_to_num(mistakes.errors), kind="stable")
     rows = [
         [
-            Entry(str(mistakes.classes[k])),
+            _named(str(mistakes.classes[k])),
             Entry(f"{totals[k]:,}", float(totals[k])),
             _percent(mistakes.errors[k]),
         ]
@@ -94,8 +106,8 @@ def _pairs(mistakes: Mistakes) -> Grid:
     columns = [Column("class", numeric=False), Column("answered", numeric=False), Column("times")]
     rows = [
         [
-            Entry(str(mistakes.classes[k])),
-            Entry(str(mistakes.classes[j])),
+            _named(str(mistakes.classes[k])),
+            _named(str(mistakes.classes[j])),
             Entry(f"{counts[k, j]:,}", float(counts[k, j])),
         ]
         for k, j in zip(*np.unravel_index(order, counts.shape), strict=True)
@@ -116,7 +128,7 @@ def _always_wrong(mistakes: Mistakes) -> Grid:
         Column("held out", help="how many times"),
     ]
     rows = [
-        [Entry(str(w.row), w.row), Entry(w.label), Entry(w.answer), Entry(str(w.times), w.times)]
+        [Entry(str(w.row), w.row), _named(w.label), _named(w.answer), Entry(str(w.times), w.times)]
         for w in mistakes.always
     ]
     more = mistakes.n_always - len(rows)

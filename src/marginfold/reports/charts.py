@@ -29,7 +29,7 @@ ROW = 22
 FOOT = 44
 """Pixels below the dots, for the numbers of the axis and its name."""
 
-NAMES, RIGHT = 36.0, 83.0
+NAMES, RIGHT = 40.0, 83.0
 """Percent of the width between which dots lie; names are to the left, numbers to the right."""
 
 LONGEST = 22
@@ -98,7 +98,7 @@ def dot_plot(
     for tick in ticks(low, high):
         _line(root, place(tick), place(tick), 0, bottom, "zero" if tick == 0 else "grid")
         _text(root, place(tick), bottom + 15, f"{tick:+g}" if tick else "0", "tick middle")
-    _text(root, (NAMES + RIGHT) / 2, bottom + 33, axis, "label middle")
+    _text(root, 100, bottom + 33, axis, "label end")
     for number, dot in enumerate(dots):
         _draw_dot(root, dot, ROW * number + ROW / 2, limits, place)
     return Chart(title, caption, root, source=source or {})
@@ -179,6 +179,7 @@ def map_plot(
     title: str,
     caption: str,
     anchors: Mapping[str, tuple[float, float]] | None = None,
+    labels: tuple[str, str] = ("", ""),
     source: Mapping[str, Any] | None = None,
 ) -> Chart:
     """Return rows in two dimensions with the names of their classes.
@@ -186,34 +187,34 @@ def map_plot(
     A name stands at the anchor of its class, or where there are none in the middle of its rows.  A
     row that is pointed at says its number and its class.  With anchors both axes have one unit.
     """
-    labels = sorted({point.label for point in points}, key=_in_order)
-    said = f"{len(points)} rows of {len(labels)} classes: {', '.join(labels[:NAMED_CLASSES])}"
+    classes = sorted({point.label for point in points}, key=_in_order)
+    said = f"{len(points)} rows of {len(classes)} classes: {', '.join(classes[:NAMED_CLASSES])}"
     root = _root(title, said, "square map" if anchors else "map")
     across = _scale([p.x for p in points], bool(anchors))
     down = _scale([-p.y for p in points], bool(anchors))
-    names = anchors or _middles(points)
     for label, (x, y) in (anchors or {}).items():
         _circle(root, across(x), down(-y), label)
-    for number, label in enumerate(labels):
+    for number, label in enumerate(classes):
         group = SubElement(root, "g", {"class": f"points c{number % N_COLOURS}"})
         for p in points:
             if p.label == label:
                 _mark(group, number, across(p.x), down(-p.y), f"row {p.row}: {label}")
-    if len(labels) <= NAMED_CLASSES:
-        for label in labels:
-            if label in names:
-                x, y = names[label]
-                side = "start" if across(x) < 15 else "end" if across(x) > 85 else "middle"
-                kind = f"class {side}" if anchors else f"class {side} raised"
-                _text(
-                    root,
-                    across(x),
-                    _percent(down(-y)),
-                    _short(label),
-                    kind,
-                    "-9" if anchors else "",
-                )
-    return Chart(title, caption, root, labels, source or {})
+    if len(classes) <= NAMED_CLASSES:
+        for label, (x, y) in (anchors or _middles(points)).items():
+            _class_name(root, label, across(x), down(-y), bool(anchors))
+    xlabel, ylabel = labels
+    if xlabel:
+        _text(root, 100, "99%", f"{xlabel} →", "label end")
+    if ylabel:
+        _text(root, 0, "2%", f"↑ {ylabel}", "label")
+    return Chart(title, caption, root, classes, source or {})
+
+
+def _class_name(root: Element, label: str, x: float, y: float, at_anchor: bool) -> None:
+    """Write the name of a class in the middle of its rows, or above its anchor."""
+    side = "start" if x < 15 else "end" if x > 85 else "middle"
+    kind = f"class {side}" if at_anchor else f"class {side} raised"
+    _text(root, x, _percent(y), _short(label), kind, "-9" if at_anchor else "")
 
 
 def _in_order(label: str) -> tuple[bool, float, str]:

@@ -167,6 +167,7 @@ def _maps(maps: Sequence[RowMap], verdict: Verdict) -> list[Chart]:
         map_plot(
             one.points,
             anchors=one.anchors,
+            labels=(one.xlabel, one.ylabel),
             title=f"{one.method}: {METHODS[one.method].words}",
             caption="Rows that were not used to find the map (one fold, untuned parameters). "
             "Point at a row for its number in the file and its class.",
