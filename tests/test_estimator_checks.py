@@ -66,7 +66,7 @@ ESTIMATORS = [
     ExactKernel("rbf"),
     LowRankKernel(),
     SubspaceSearchCV(LSVA(), cv=2),
-    SubspaceSearchCV(LDA(1), n_neighbors=(1, 5), cv=2),
+    SubspaceSearchCV(LSVA(), n_neighbors=(1, 5), cv=2),
     PathSearchCV(GESVC(), C=[0.1, 1.0], cv=2),
     NeighborsClassifier(),
 ]
