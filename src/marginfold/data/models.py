@@ -24,6 +24,7 @@ from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.projection import AffineSubspace, FixedPoint, Learned, LeastSquares
+from marginfold.estimators.second_axis import SecondAxis
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
@@ -57,7 +58,8 @@ TYPES = (
     *(ExactKernel, KernelExpansion, Linear, LowRankKernel, Transformed),
     *(Automatic, InteriorPoint, LibSVM),
     *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
-    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
+    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, SecondAxis),
+    TableModel,
 )
 """The public estimators, and what a fitted one may be made of."""
 
