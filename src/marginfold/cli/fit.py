@@ -13,11 +13,18 @@ import typer
 from marginfold.cli.options import (
     Categorical,
     Data,
+    Dates,
+    Decimal,
     Drop,
+    DropIds,
     DropMissingTarget,
+    Encoding,
     Json,
+    NoHeader,
+    OptionalTarget,
     Overwrite,
-    Target,
+    Sep,
+    reading_of,
 )
 from marginfold.cli.output import show_json, show_notes, show_rows, show_table, watched
 from marginfold.errors import InvalidInputError, MarginfoldWarning
@@ -104,7 +111,7 @@ Save = Annotated[
 
 def fit(
     data: Data,
-    target: Target,
+    target: OptionalTarget = None,
     method: Method = "lsva",
     kernel: Kernel = None,
     dims: Dims = None,
@@ -114,6 +121,12 @@ def fit(
     drop: Drop = None,
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    drop_ids: DropIds = False,
+    dates: Dates = False,
     save: Save = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -123,11 +136,14 @@ def fit(
     check_kernel(kernel)
     _check_save(save, overwrite)
     from marginfold.data import inspect_columns, read_labelled
+    from marginfold.data.target import chosen_target
 
+    reading = reading_of(sep, decimal, encoding, no_header, drop_ids, dates)
+    target = chosen_target(data, target, reading)
     features, labels = read_labelled(
-        data, target, drop=drop or (), drop_missing=drop_missing_target
+        data, target, drop=drop or (), drop_missing=drop_missing_target, reading=reading
     )
-    columns = inspect_columns(features, categorical=categorical or [])
+    columns = inspect_columns(features, categorical=categorical or [], reading=reading)
     options = {"--kernel": kernel, "--dims": dims, "-C": cost, "--graph-weight": graph_weight}
     estimator = build_method(method, options)
     model, found = fit_table(estimator, features, labels, target, columns, scale)

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from marginfold.cli.options import Data, Json, Keep, Model, Out, Overwrite
+from marginfold.cli.options import (
+    Data,
+    Decimal,
+    Encoding,
+    Json,
+    Keep,
+    Model,
+    NoHeader,
+    Out,
+    Overwrite,
+    Sep,
+    reading_of,
+)
 from marginfold.cli.output import show_json, show_notes, show_rows
 from marginfold.errors import InvalidInputError
 from marginfold.runtime.extras import require
@@ -17,7 +29,7 @@ from marginfold.runtime.extras import require
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marginfold.data import TableModel
+    from marginfold.data import Reading, TableModel
 
 TRANSFORM_EXAMPLES = """\b
 Examples:
@@ -49,6 +61,10 @@ def _command(name: str, columns: str) -> Callable[..., None]:
         data: Data,
         out: Out = None,
         keep: Keep = None,
+        sep: Sep = None,
+        decimal: Decimal = None,
+        encoding: Encoding = None,
+        no_header: NoHeader = False,
         overwrite: Overwrite = False,
         as_json: Json = False,
     ) -> None:
@@ -58,7 +74,8 @@ def _command(name: str, columns: str) -> Callable[..., None]:
             from marginfold.data.tables import check_table_path
 
             check_table_path(out, overwrite=overwrite)
-        result = _answer(name, model, data, kept)
+        reading = reading_of(sep, decimal, encoding, no_header)
+        result = _answer(name, model, data, kept, reading)
         _write(result, out, overwrite=overwrite, as_json=as_json)
 
     command.__doc__ = (
@@ -71,7 +88,9 @@ transform = _command("transform", "the components")
 predict = _command("predict", "the predicted classes")
 
 
-def _answer(command: str, path: Path, data: Path, keep: list[str]) -> pd.DataFrame:
+def _answer(
+    command: str, path: Path, data: Path, keep: list[str], reading: Reading
+) -> pd.DataFrame:
     """Load the model and let it work on the table; return kept and new columns."""
     model = _load(path)
     if not hasattr(model.method, command):
@@ -80,7 +99,7 @@ def _answer(command: str, path: Path, data: Path, keep: list[str]) -> pd.DataFra
             f"{path} holds the {kind} {type(model.method).__name__.lower()}, which "
             f"{lack}; use 'marginfold {other} {path} {data}'."
         )
-    frame = _read_rows(model, data, keep)
+    frame = _read_rows(model, data, keep, reading)
     if command == "predict":
         columns = {"prediction": model.predict(frame)}
     else:
@@ -108,18 +127,22 @@ def _load(path: Path) -> TableModel:
     return model
 
 
-def _read_rows(model: TableModel, data: Path, keep: list[str]) -> pd.DataFrame:
-    """Read the rows to work on; note the columns that are not used."""
+def _read_rows(model: TableModel, data: Path, keep: list[str], reading: Reading) -> pd.DataFrame:
+    """Read the rows to work on; note what is not used, was changed or is unknown."""
     from marginfold.data import read_table
+    from marginfold.data.columns import unseen_levels
+    from marginfold.data.tables import NOTES
     from marginfold.data.target import check_columns, listed
 
-    frame = read_table(data, min_rows=1)
+    frame = read_table(data, min_rows=1, reading=reading.like(model.reading))
     check_columns(frame, keep, "--keep")
     model.arranged(frame.iloc[:0])
     used = {*model.columns, model.target, *keep}
     extra = [name for name in frame.columns if name not in used]
     if extra:
         show_notes([f"columns that the model does not use: {listed(extra)}"])
+    show_notes(note for name, note in frame.attrs.get(NOTES, {}).items() if name in used)
+    show_notes(unseen_levels(model.pipeline["columns"], model.arranged(frame)))
     return frame
 
 

@@ -231,6 +231,7 @@ def _how_to_keep(best: str, comparison: Comparison) -> str:
     words += [f"--drop {quote(name)}" for name in source.drop]
     words += [f"--categorical {quote(name)}" for name in source.categorical]
     words += ["--drop-missing-target"] * source.drop_missing
+    words += source.reading.options()
     return f"{' '.join(words)} --method {options} --save model.skops"
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from marginfold._version import __version__
+from marginfold.data.reading import Reading
 from marginfold.data.table_model import TableModel
+from marginfold.data.written import DateStyle, NumberStyle
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
 from marginfold.estimators.discriminant import KDA, LDA
 from marginfold.estimators.eigenmaps import LaplacianEigenmaps
@@ -58,6 +60,7 @@ TYPES = (
     *(Automatic, InteriorPoint, LibSVM),
     *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
     *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
+    *(DateStyle, NumberStyle, Reading),
 )
 """The public estimators, and what a fitted one may be made of."""
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from marginfold.data.columns import Columns, arrange, encoder
+from marginfold.data.csv_files import no_header_hint
+from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.target import listed
+from marginfold.data.written import Style
 from marginfold.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -30,6 +33,10 @@ class TableModel:
         The column that was learnt.
     classes : tuple of str or int
         The classes of the target.
+    written : tuple of pairs
+        How numbers and dates are written in columns that do not hold plain numbers.
+    reading : Reading
+        How the table was read; new ones are read alike.
 
     Examples
     --------
@@ -49,6 +56,8 @@ class TableModel:
     levels: tuple[str, ...]
     target: str
     classes: tuple[Any, ...]
+    written: tuple[tuple[str, Style], ...] = ()
+    reading: Reading = AS_FOUND
 
     @classmethod
     def fit(
@@ -70,9 +79,12 @@ class TableModel:
         from sklearn.pipeline import Pipeline
 
         pipeline = Pipeline([("columns", encoder(columns, scale)), ("method", clone(method))])
-        pipeline.fit(arrange(frame, columns.numbers, columns.levels), labels)
+        pipeline.fit(arrange(frame, columns.numbers, columns.levels, columns.written), labels)
         classes = tuple(sorted(set(labels.tolist())))
-        return cls(pipeline, columns.numbers, columns.levels, target, classes)
+        return cls(
+            *(pipeline, columns.numbers, columns.levels, target, classes),
+            *(columns.written, columns.reading),
+        )
 
     @property
     def method(self) -> Any:
@@ -97,8 +109,9 @@ class TableModel:
         present = set(frame.columns)
         missing = [name for name in self.columns if name not in present]
         if missing:
+            hint = no_header_hint(list(frame.columns))
             raise InvalidInputError(
                 f"the table lacks {len(missing)} of the model's {len(self.columns)} columns: "
-                f"{listed(missing)}. Add them (missing values may stay empty)."
+                f"{listed(missing)}. Add them (missing values may stay empty).{hint}"
             )
-        return arrange(frame, self.numbers, self.levels)
+        return arrange(frame, self.numbers, self.levels, self.written)
