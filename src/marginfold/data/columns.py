@@ -437,9 +437,9 @@ def _check_words(name: str, column: pd.Series, is_code: bool) -> None:
         raise InvalidInputError(_mixed(name, present, is_number, column))
     if len(present) and is_number.all() and not all(map(_is_plain, known)):
         raise InvalidInputError(
-            f"column {name!r} holds numbers in several styles ({listed([*map(shown, known)][:3])}); "
-            f"write them in one, leave it out with {_drop(name)}, or take it as categories with "
-            f"{_categories(name)}."
+            f"column {name!r} holds numbers in several styles "
+            f"({', '.join([*map(shown, known)][:3])}); write them in one, leave it out with "
+            f"{_drop(name)}, or take it as categories with {_categories(name)}."
         )
     distinct = present.nunique()
     if distinct > max(MAX_LEVELS, TEXT_SHARE * len(column)) or 2 < distinct == len(present):

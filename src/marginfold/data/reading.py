@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -108,8 +107,7 @@ class Reading:
 
 def _is_encoding(name: str) -> bool:
     try:
-        codecs.lookup(name)
-        b"".decode(name)
+        b"a".decode(name, "ignore")
     except (LookupError, ValueError):
         return False
     return True

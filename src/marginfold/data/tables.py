@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from marginfold.data.catalogue import catalogue
 from marginfold.data.csv_files import (
+    DECIMAL,
     MISSING,
     first_line,
     read_csv,
@@ -181,8 +182,9 @@ def _trimmed(frame: pd.DataFrame) -> pd.DataFrame:
             bare |= {word: None for word, stripped in bare.items() if stripped in MISSING_WORDS}
             changed = [bare.get(v, v) if isinstance(v, str) else v for v in values]
             frame[name] = pandas.Series(changed, index=frame.index)
-            with contextlib.suppress(ValueError, TypeError):  # numbers but for " NA"
-                frame[name] = pandas.to_numeric(frame[name])
+            if frame.attrs.get(DECIMAL) != ",":
+                with contextlib.suppress(ValueError, TypeError):  # numbers but for "NA "
+                    frame[name] = pandas.to_numeric(frame[name])
     frame.attrs[NOTES] = notes
     return frame
 
