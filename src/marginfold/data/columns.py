@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marginfold.data.csv_files import DECIMAL
-from marginfold.data.reading import AS_FOUND, Reading
+from marginfold.data.reading import AS_FOUND, DECIMALS, Reading
 from marginfold.data.tables import NOTES
 from marginfold.data.target import check_columns, listed
 from marginfold.data.written import (
@@ -96,12 +96,12 @@ def inspect_columns(
     """
     codes = reading.columns(categorical)
     check_columns(frame, codes, "--categorical")
-    reading = replace(reading, decimal=reading.decimal or frame.attrs.get(DECIMAL))
+    decimal = reading.decimal or frame.attrs.get(DECIMAL)
     found: dict[str, _Found] = {}
     faults: dict[str, str] = {}
     for name in frame.columns:
         try:
-            found[name] = _found(name, frame[name], name in codes, reading)
+            found[name] = _found(name, frame[name], name in codes, reading, decimal)
         except InvalidInputError as error:
             faults[name] = str(error)
     if faults:
@@ -117,7 +117,8 @@ def inspect_columns(
         )
     notes = (*frame.attrs.get(NOTES, {}).values(), *(n for c in found.values() for n in c.notes))
     written = tuple((name, column.style) for name, column in found.items() if column.style)
-    return Columns(**kinds, notes=notes, written=written, reading=reading)
+    known = replace(reading, decimal=_one(decimal))
+    return Columns(**kinds, notes=notes, written=written, reading=known)
 
 
 def _told(faults: dict[str, str]) -> str:
@@ -237,9 +238,14 @@ def _style_now(column: pd.Series, style: Style | None, decimal: str | None) -> S
     """Return how a column is written that a model knows in some style: commas may be points now."""
     if isinstance(style, DateStyle):
         return style
-    then = style or NumberStyle(decimal or ".")
-    now = number_style(_texts(column), decimal or then.decimal)
+    then = style or NumberStyle(_one(decimal) or ".")
+    now = number_style(_texts(column), _one(decimal) or then.decimal)
     return then if now is None else replace(then, decimal=now.decimal)
+
+
+def _one(decimal: str | None) -> str | None:
+    """Return the mark of decimals, None where a file has both."""
+    return decimal if decimal in DECIMALS else None
 
 
 def _check_same_kind(name: str, column: pd.Series, style: Style | None) -> None:
@@ -311,7 +317,9 @@ class _Found:
     style: Style | None = None
 
 
-def _found(name: str, column: pd.Series, is_code: bool, reading: Reading) -> _Found:
+def _found(
+    name: str, column: pd.Series, is_code: bool, reading: Reading, decimal: str | None
+) -> _Found:
     """Return what a column is; refuse it if no method can use it."""
     style = None
     is_level = is_code or not _is_number(column)
@@ -320,7 +328,7 @@ def _found(name: str, column: pd.Series, is_code: bool, reading: Reading) -> _Fo
     elif is_code:
         _check_plain(name, column)
     else:
-        style = _style(name, column, reading)
+        style = _style(name, column, reading, decimal)
     is_level = is_level and style is None
     reason = _useless(column, is_level)
     if not reason and reading.drop_ids and not is_code and _is_identifier(column, style):
@@ -346,7 +354,7 @@ def _check_plain(name: str, column: pd.Series) -> pd.Series:
     return present
 
 
-def _style(name: str, column: pd.Series, reading: Reading) -> Style | None:
+def _style(name: str, column: pd.Series, reading: Reading, decimal: str | None) -> Style | None:
     """Return how numbers or dates are written; None for words; refuse what is not certain."""
     texts = _texts(_iso(column) if _is_date_like(column) else column)
     dates = date_style(texts)
@@ -355,9 +363,9 @@ def _style(name: str, column: pd.Series, reading: Reading) -> Style | None:
     _check_plain(name, column)
     if not all(isinstance(text, str) for text in _present(column).tolist()):
         return None
-    if reading.decimal != "," and all(map(_is_plain, texts)):
+    if decimal in (None, ".") and all(map(_is_plain, texts)):
         return None  # words of digits from a typed file are codes
-    style = number_style(texts, reading.decimal)
+    style = number_style(texts, _one(decimal))
     if style is not None and not style.decimal:
         example = next(text for text in texts if "," in text or "." in text)
         raise InvalidInputError(

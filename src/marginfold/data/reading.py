@@ -36,6 +36,8 @@ class Reading:
         Whether columns of whole numbers or words that all differ are left out.
     dates : bool, default=False
         Whether columns of dates become numbers: days since the earliest.
+    likely_decimal : {".", ","} or None, default=None
+        What stands before decimals if neither ``decimal`` nor the file tells.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Reading:
     header: bool = True
     drop_ids: bool = False
     dates: bool = False
+    likely_decimal: str | None = None
 
     def __post_init__(self) -> None:
         if self.sep is not None:
@@ -89,8 +92,7 @@ class Reading:
 
     def like(self, earlier: Reading) -> Reading:
         """Return how another table is read: as the earlier one, where nothing else is said."""
-        decimal = earlier.decimal if self.decimal is None else self.decimal
-        return replace(self, decimal=decimal, header=self.header and earlier.header)
+        return replace(self, likely_decimal=earlier.decimal, header=self.header and earlier.header)
 
     def options(self) -> list[str]:
         """Return the options of the command line that say the same, quoted for a shell."""

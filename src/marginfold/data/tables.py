@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from marginfold.data.catalogue import catalogue
 from marginfold.data.csv_files import (
+    CSV_MEMORY,
     DECIMAL,
     MISSING,
     first_line,
@@ -42,6 +43,10 @@ MISSING_WORDS = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"
 
 NUMBER_BYTES = 8
 """Bytes of a number, or of the place of a word."""
+
+PARQUET_MEMORY = 6
+"""Bytes of memory that a Parquet file takes while it is read, for each byte of its values: measured
+3.3 for random floats, 2.4 for repeated words and 6.3 for texts that all differ."""
 
 
 def read_table(
@@ -91,7 +96,7 @@ def read_table(
         _refuse_text_options(str(path), reading)
         return load(str(path)).frame
     _check_file(file, min_rows)
-    require_table_memory(file.stat().st_size, file)
+    require_table_memory((1 if _is_parquet(file) else CSV_MEMORY) * file.stat().st_size, file)
     content = file.read_bytes()
     if _is_parquet(file):
         _refuse_text_options(str(file), reading)
@@ -148,7 +153,8 @@ def _parquet(file: Path, content: bytes) -> pd.DataFrame:
     except Exception as error:
         raise _no_parquet(file, error) from error
     packed = sum(known.row_group(k).total_byte_size for k in range(known.num_row_groups))
-    require_table_memory(max(packed, NUMBER_BYTES * known.num_rows * known.num_columns), file)
+    values = max(packed, NUMBER_BYTES * known.num_rows * known.num_columns)
+    require_table_memory(PARQUET_MEMORY * values, file)
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(content))
     except Exception as error:
@@ -182,7 +188,7 @@ def _trimmed(frame: pd.DataFrame) -> pd.DataFrame:
             bare |= {word: None for word, stripped in bare.items() if stripped in MISSING_WORDS}
             changed = [bare.get(v, v) if isinstance(v, str) else v for v in values]
             frame[name] = pandas.Series(changed, index=frame.index)
-            if frame.attrs.get(DECIMAL) != ",":
+            if frame.attrs.get(DECIMAL) in (None, "."):
                 with contextlib.suppress(ValueError, TypeError):  # numbers but for "NA "
                     frame[name] = pandas.to_numeric(frame[name])
     frame.attrs[NOTES] = notes

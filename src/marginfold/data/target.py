@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marginfold.data.csv_files import DECIMAL, no_header_hint
+from marginfold.data.csv_files import no_header_hint
 from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.tables import NOTES, is_set, read_table
 from marginfold.data.written import number_style
@@ -238,5 +238,5 @@ def _numbers(column: pd.Series) -> Array | None:
     texts = column.tolist()
     if column.dtype.kind == "b" or not all(isinstance(text, str) for text in texts):
         return None
-    style = number_style(dict.fromkeys(texts), column.attrs.get(DECIMAL))
+    style = number_style(dict.fromkeys(texts), ".")
     return None if style is None else np.array([style.number(text) for text in texts], dtype=float)
