@@ -16,7 +16,6 @@ from marginfold.data.tables import NOTES, is_set, read_table
 from marginfold.data.written import number_style
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array
-from marginfold.validation.rows import is_quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,6 +215,8 @@ def _check_classes(target: str, column: pd.Series, labels: Array) -> None:
 
 def _check_quantity(target: str, column: pd.Series) -> None:
     """Refuse numbers that are measured or counted, before they are taken for many classes."""
+    from marginfold.validation.rows import is_quantity
+
     numbers = _numbers(column)
     if numbers is None:
         return
