@@ -466,8 +466,9 @@ def _mixed(name: str, present: pd.Series, is_number: Any, column: pd.Series) -> 
     row = np.flatnonzero(column.notna().to_numpy())[first] + 1
     return (
         f"column {name!r} mixes types: {n_numbers} numbers and {n_words} words, the first odd "
-        f"value being {shown(present.iloc[first])} in row {row}; mend it, leave the column out "
-        f"with {_drop(name)}, or take all as categories with {_categories(name)}."
+        f"value being {shown(present.iloc[first])} in row {row}; mend it (what is missing stays "
+        f"empty), leave the column out with {_drop(name)}, or take all as categories "
+        f"with {_categories(name)}."
     )
 
 
