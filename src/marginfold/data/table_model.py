@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from sklearn.pipeline import Pipeline
 
+    from marginfold.data.answers import Scores
     from marginfold.linalg.tall import Array
 
 
@@ -37,6 +38,8 @@ class TableModel:
         How numbers and dates are written in columns that do not hold plain numbers.
     reading : Reading
         How the table was read; new ones are read alike.
+    name : str
+        The name of the method in commands; empty if it has none.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class TableModel:
     classes: tuple[Any, ...]
     written: tuple[tuple[str, Style], ...] = ()
     reading: Reading = AS_FOUND
+    name: str = ""
 
     @classmethod
     def fit(
@@ -69,11 +73,13 @@ class TableModel:
         columns: Columns,
         *,
         scale: str = "standard",
+        name: str = "",
     ) -> TableModel:
         """Fit a clone of a method to the features of a table.
 
         ``target`` is the name of the column that the labels come from, ``columns`` what
-        `inspect_columns` found, and ``scale`` one of `marginfold.data.columns.SCALES`.
+        `inspect_columns` found, ``scale`` one of `marginfold.data.columns.SCALES`, and ``name``
+        what commands call the method.
         """
         from sklearn.base import clone
         from sklearn.pipeline import Pipeline
@@ -83,7 +89,7 @@ class TableModel:
         classes = tuple(sorted(set(labels.tolist())))
         return cls(
             *(pipeline, columns.numbers, columns.levels, target, classes),
-            *(columns.written, columns.reading),
+            *(columns.written, columns.reading, name),
         )
 
     @property
@@ -96,13 +102,37 @@ class TableModel:
         """The columns that are used."""
         return self.numbers + self.levels
 
+    @property
+    def component_names(self) -> tuple[str, ...]:
+        """The names of the components; none if the model has no components."""
+        from marginfold.data.answers import embedding
+
+        steps = embedding(self.method)
+        names = steps[-1].get_feature_names_out().tolist() if steps else []
+        return tuple(f"{self.name}{k}" if self.name else name for k, name in enumerate(names))
+
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the components of the rows of a table."""
-        return self.pipeline.transform(self.arranged(frame))
+        from marginfold.data.answers import components
+
+        return components(self.method, self._encoded(frame))
+
+    def scores(self, frame: pd.DataFrame) -> Scores:
+        """Return margins, or distances to the nearest row of each class, of a table's rows."""
+        from marginfold.data.answers import class_scores
+
+        return class_scores(self.method, self._encoded(frame))
+
+    def probabilities(self, frame: pd.DataFrame) -> Array:
+        """Return the probabilities of the classes, if the method has such."""
+        return self.method.predict_proba(self._encoded(frame))
 
     def predict(self, frame: pd.DataFrame) -> Array:
         """Return the predicted classes of the rows of a table."""
         return self.pipeline.predict(self.arranged(frame))
+
+    def _encoded(self, frame: pd.DataFrame) -> Array:
+        return self.pipeline["columns"].transform(self.arranged(frame))
 
     def arranged(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of the model; refuse a table that lacks some."""
