@@ -71,6 +71,7 @@ WAYS = {
     "comma and decimal comma in quotes": (with_commas(sep=",").encode(), Reading()),
     "told": (with_commas(sep="#").encode(), Reading(sep="#", decimal=",")),
     "spaces": (text(sep=" ", na_rep="NA").encode(), Reading(sep="space")),
+    "sep= of spreadsheets": (b"sep=;\r\n" + with_commas().encode(), Reading()),
     "everything in quotes": (text(quoting=1).encode(), Reading()),
     "Windows": (text(lineterminator="\r\n").encode(), Reading()),
     "old Mac": (text(lineterminator="\r").encode(), Reading()),
@@ -240,6 +241,15 @@ def test_all_bad_columns_are_named_at_once_and_quoted_for_a_shell():
     assert "--categorical 'odd one'" in said
     assert "(4) column 'far' has an infinite value in row 2" in said
     assert said.endswith("""--drop 'odd one' --drop 'it'"'"'s text' --drop when --drop far.""")
+
+
+def test_a_spreadsheet_and_a_table_of_one_column_get_their_own_advice(tmp_path):
+    (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04" + b"\0" * 100)
+    with pytest.raises(InvalidInputError, match="spreadsheet or an archive; save the table as CSV"):
+        read_table(tmp_path / "t.xlsx")
+    (tmp_path / "t.csv").write_text(text(sep="#"), encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"one column only: say .* with --sep"):
+        read_labelled(tmp_path / "t.csv", "kind")
 
 
 def test_several_unknown_names_are_refused_at_once(tmp_path):

@@ -87,7 +87,7 @@ BAD_FILES = {
     "twice": (b"a,b,a\n" + b"1,2,3\n" * 12, "more than one column 'a'"),
     "long line": (b"a,b\n" + ROW * 12 + b"1,2,3\n", "line 14 has 3 fields, the header has 2"),
     "all longer": (b"a,b\n" + b"1,2,3\n" * 12, "line 2 has 3 fields"),
-    "short line": (b"a,b\n" + ROW * 12 + b"1\n", "line 14 has 1 fields"),
+    "short line": (b"a,b\n" + ROW * 12 + b"1\n", "line 14 has 1 field,"),
     "latin1": (
         b"a,b\n" + ROW * 12 + "é,2\n".encode("latin1"),
         r"not UTF-8: byte 0xe9 at position 52 \(line 14\).*--encoding latin-1",

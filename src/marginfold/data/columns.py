@@ -115,10 +115,12 @@ def inspect_columns(
             f"no column can be learnt from: {listed(kinds['dropped'])} are empty, constant or "
             "left out."
         )
-    notes = (*frame.attrs.get(NOTES, {}).values(), *(n for c in found.values() for n in c.notes))
+    notes = [*frame.attrs.get(NOTES, {}).values(), *(n for c in found.values() for n in c.notes)]
+    if reading.decimal is None and decimal == ",":
+        notes.insert(0, "commas stand before decimals: 0,5 is read as 0.5 (--decimal , or .)")
     written = tuple((name, column.style) for name, column in found.items() if column.style)
     known = replace(reading, decimal=_one(decimal))
-    return Columns(**kinds, notes=notes, written=written, reading=known)
+    return Columns(**kinds, notes=tuple(notes), written=written, reading=known)
 
 
 def _told(faults: dict[str, str]) -> str:
@@ -466,8 +468,9 @@ def _mixed(name: str, present: pd.Series, is_number: Any, column: pd.Series) -> 
     row = np.flatnonzero(column.notna().to_numpy())[first] + 1
     return (
         f"column {name!r} mixes types: {n_numbers} numbers and {n_words} words, the first odd "
-        f"value being {shown(present.iloc[first])} in row {row}; mend it, leave the column out "
-        f"with {_drop(name)}, or take all as categories with {_categories(name)}."
+        f"value being {shown(present.iloc[first])} in row {row}; mend it (what is missing stays "
+        f"empty), leave the column out with {_drop(name)}, or take all as categories "
+        f"with {_categories(name)}."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ EXACT_PANDAS = (3, 1)
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 """First bytes that tell the encoding; spreadsheets write UTF-16 as "Unicode text"."""
 
+SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""First bytes of .xlsx and .ods files, which are zip archives, and of .xls files."""
+
 PIECE = 1 << 20
 """Bytes that are decompressed, or decoded, at a time."""
 
@@ -60,11 +64,15 @@ def read_csv(file: Path, content: bytes, reading: Reading) -> pd.DataFrame:
     Its ``attrs`` say what stands before decimals, if the file tells.
     """
     require("pandas")
-    content = _unzipped(file, content)
-    encoding = _encoding(file, content, reading.encoding)
+    if content.startswith(SPREADSHEETS):
+        raise InvalidInputError(
+            f"{file} is a spreadsheet or an archive; save the table as CSV (UTF-8) and give that."
+        )
+    content, named = _without_sep_line(_unzipped(file, content))
+    encoding = _encoding(content, reading.encoding)
     _check_text(file, content, encoding)
     text = _Text(file, content, encoding)
-    delimiter = reading.delimiter or _delimiter(text)
+    delimiter = reading.delimiter or named or _delimiter(text)
     _check_records(text, delimiter, reading)
     frame = _parsed(text, delimiter, reading)
     frame, decimal = _settled(frame, text, delimiter, reading)
@@ -137,7 +145,13 @@ def _unzipped(file: Path, content: bytes) -> bytes:
     return bytes(unpacked)
 
 
-def _encoding(file: Path, content: bytes, given: str | None) -> str:
+def _without_sep_line(content: bytes) -> tuple[bytes, str | None]:
+    """Return the content without a first line "sep=;", which spreadsheets write and obey."""
+    match = re.match(rb'(?:\xef\xbb\xbf)?"?sep=(.)"?\r?\n', content)
+    return (content[match.end() :], match[1].decode("latin-1")) if match else (content, None)
+
+
+def _encoding(content: bytes, given: str | None) -> str:
     marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), None)
     if given is None:
         return marked or "utf-8"
@@ -235,8 +249,9 @@ def _check_records(text: _Text, delimiter: str, reading: Reading) -> None:
                 if reading.header:
                     refuse_duplicates(text.file, first)
             elif len(record) != len(first):
+                fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
                 raise InvalidInputError(
-                    f"{text.file}: line {line} has {len(record)} fields, {told} has {len(first)} "
+                    f"{text.file}: line {line} has {fields}, {told} has {len(first)} "
                     f"(apart by {shown_delimiter(delimiter)}); mend or remove the line, or say "
                     "what is between the fields with --sep."
                 )

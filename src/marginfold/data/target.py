@@ -167,10 +167,13 @@ def check_columns(frame: pd.DataFrame, names: list[str], role: str) -> None:
         return
     close = [near for name in unknown for near in get_close_matches(name, columns, n=3)]
     meant = f" Did you mean {' or '.join(map(repr, dict.fromkeys(close)))}?" if close else ""
+    hint = no_header_hint(columns)
+    if len(columns) == 1:
+        hint = " The table has one column only: say what is between its fields with --sep."
     are = "is no column" if len(unknown) == 1 else "are no columns"
     raise InvalidInputError(
         f"{role} {' and '.join(map(repr, unknown))} {are}.{meant} The columns are "
-        f"{listed([quote(name) for name in columns])}.{no_header_hint(columns)}"
+        f"{listed([quote(name) for name in columns])}.{hint}"
     )
 
 

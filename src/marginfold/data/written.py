@@ -196,6 +196,8 @@ def date_style(texts: Iterable[str]) -> DateStyle | None:
     True
     """
     texts = list(texts)
+    if not all(DATE.fullmatch(text.strip()) for text in texts):
+        return None
     moments = {first: [_moment(text, first) for text in texts] for first in (True, False)}
     if not texts or not all(map(any, zip(*moments.values(), strict=True))):
         return None
