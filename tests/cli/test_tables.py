@@ -187,7 +187,7 @@ def test_all_faults_are_told_in_one_line_with_options_that_work(command, folder,
 
 def test_compare_reads_alike_and_its_command_says_how(folder, capsys):
     (folder / "shop.csv").write_bytes(german(shop()).encode("latin-1"))
-    short = ("--methods", "lda,lsva", "--folds", "2", "--repeats", "1", "--jobs", "1", "--json")
+    short = ("--methods", "lda,lsva", "--folds", "3", "--repeats", "2", "--jobs", "1", "--json")
     options = ("--encoding", "latin-1", "--drop-ids", "--dates")
     code, out, err = run(capsys, "compare", "shop.csv", "-t", "kind", *options, *short)
     assert code == 0, err
