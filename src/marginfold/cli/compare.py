@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -49,7 +50,7 @@ from marginfold.cli.output import (
     show_words,
 )
 from marginfold.cli.standings import Standings, shown_standings
-from marginfold.errors import InvalidParameterError
+from marginfold.errors import InvalidParameterError, MarginfoldWarning
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
 
@@ -211,7 +212,10 @@ def _kept(
     from marginfold.compare.kept import keep
     from marginfold.data.models import save_model
 
-    save_model(keep(verdict.best, comparison), save, overwrite=overwrite)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarginfoldWarning)  # as on the folds
+        model = keep(verdict.best, comparison)
+    save_model(model, save, overwrite=overwrite)
     return save
 
 

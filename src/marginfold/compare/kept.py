@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import marginfold
-from marginfold.compare.methods import command_name
+from marginfold.compare.methods import command_name, procedure
 from marginfold.compare.runs import Comparison, Source
 from marginfold.data.reading import AS_FOUND
+from marginfold.feature_maps import LowRankKernel
 
 if TYPE_CHECKING:
     from marginfold.data import TableModel
@@ -61,8 +62,22 @@ def _command(method: str, comparison: Comparison) -> str:
     words += [f"--categorical {quote(name)}" for name in source.categorical]
     words += ["--drop-missing-target"] * source.drop_missing
     words += source.reading.options()
-    words += ["--method", command_name(method), "--save model.skops"]
-    return " ".join(words)
+    words += ["--method", command_name(method), *_low_rank(method, comparison)]
+    return f"{' '.join(words)} --save model.skops"
+
+
+def _low_rank(method: str, comparison: Comparison) -> list[str]:
+    """Return the option for a rank that was measured on a sample, if all rows have another one."""
+    kernel = _kernel(comparison.procedure(method))
+    if comparison.source.n_taken is None or not isinstance(kernel, LowRankKernel):
+        return []
+    whole = replace(comparison.source, n_taken=None).read().size
+    usual = _kernel(procedure(method, whole))
+    return [] if usual.rank == kernel.rank else [f"--low-rank {kernel.rank}"]
+
+
+def _kernel(made: Any) -> Any:
+    return getattr(getattr(made, "estimator", made), "kernel", None)
 
 
 def _set_name(source: Source) -> str:
