@@ -201,11 +201,10 @@ def unseen_levels(part: ColumnTransformer, arranged: pd.DataFrame) -> list[str]:
         words = arranged[name].fillna(MISSING_LEVEL)
         unseen = words[~words.isin(known)]
         if len(unseen):
-            rows = "1 row" if len(unseen) == 1 else f"{len(unseen)} rows"
-            strange = listed([repr(word) for word in dict.fromkeys(unseen.tolist())])
+            rows = "1 row holds" if len(unseen) == 1 else f"{len(unseen)} rows hold"
             notes.append(
-                f"column {name!r}: {strange} in {rows}, unknown to the model and taken as none "
-                "of its levels"
+                f"column {name!r}: {rows} what the model has never seen "
+                f"({listed(sorted(set(unseen)))}), taken as none of its levels"
             )
     return notes
 
