@@ -96,7 +96,7 @@ def test_a_next_that_is_worse_does_not_hide_one_that_may_be_as_good(table, store
     assert list(verdict.as_good) == ["PCA"]
     assert verdict.answer[1].startswith("The next, LDA, makes more errors, by +10.0 points")
     assert (
-        "1 of the 2 other methods, measured less exactly, cannot be told from the best"
+        "1 of the 2 other methods, measured less exactly, may be as good as the best"
         in (verdict.answer[1])
     )
 

@@ -187,7 +187,7 @@ def _ahead(found: Findings, following: str, gap: str) -> str:
         some = f"{len(found.as_good)} of the {n_others} other methods"
         return (
             f"The next, {following}, makes more errors, by {gap}; {some}, measured less exactly, "
-            "cannot be told from the best."
+            "may be as good as the best."
         )
     if n_others == 1:
         return f"The other method, {following}, makes more errors, by {gap}."
