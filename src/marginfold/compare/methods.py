@@ -82,8 +82,8 @@ Against 150 of the exact kernel, 300 have less error (KDA on 4500 rows 18.6 % fo
 fortieth of the time.  Successive margins take the least: their time grows with the square."""
 
 SLOW_ROWS = 1_000
-"""Rows above which methods whose time grows with the square are left out: at 1000 a fold of NCA with
-its choices takes about as long as one of all other methods."""
+"""Rows above which methods whose time grows with the square are left out: at 1000 a fold of NCA
+with its choices takes about as long as one of all other methods."""
 
 MANY_CLASSES = 100
 """Classes above which methods of pairs of classes are left out: at 100 a fold of all of them takes
@@ -251,11 +251,12 @@ def procedure(name: str, size: Size, fixed: Mapping[str, Any] | None = None) -> 
         name: list(values) for name, values in method.grid.items() if name not in given
     }
     if by_neighbors:
-        dimensions = grid.pop("n_components", None) or _dimensions(estimator.n_components, given)
+        most = estimator.n_components
+        dimensions = grid.pop("n_components", None) or _dimensions(most, given)
         return SubspaceSearchCV(
             estimator,
             **grid,
-            n_components=[k for k in dimensions if k <= estimator.n_components],
+            n_components=sorted({min(k, most) for k in dimensions}),
             n_neighbors=neighbors,
             cv=size.folds,
             error_score="raise",
@@ -490,7 +491,7 @@ METHODS: dict[str, Compared] = {
         "boosted trees",
         _boosting,
         complexity=6,
-        seconds=1.5,
+        seconds=0.6,
     ),
     "LightGBM": Compared(
         "boosted trees of LightGBM",
