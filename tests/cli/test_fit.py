@@ -75,12 +75,12 @@ def done(said):
 
 @pytest.fixture
 def refused(said):
-    """Run a command that must not work; return what it says in one line."""
+    """Run a command that must not work; return its last line, after notes on the table."""
 
     def run(*arguments):
         code, out, err = said(*arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        return err
+        assert (code, out, err.count("error: ")) == (2, "", 1)
+        return err.splitlines()[-1]
 
     return run
 
