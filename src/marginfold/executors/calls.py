@@ -69,17 +69,17 @@ def run_calls(
     >>> dict(run_calls(abs, [-1, 2, -3]))
     {0: 1, 1: 2, 2: 3}
     """
-    n_processes = _n_processes(n_jobs, client) if pool is None else pool.n_jobs
+    n_jobs = n_processes(n_jobs, client) if pool is None else pool.n_jobs
     if client is not None:
         from marginfold.executors.cluster import check_client, on_cluster
 
         check_client(client)
         calls = list(items)
         return _results(on_cluster(function, calls, client), calls, on_lost)
-    if n_processes == 1 and pool is None:
+    if n_jobs == 1 and pool is None:
         return _here(function, items)
     taken: list[Any] = []
-    return _results(_in_processes(function, _noted(items, taken), n_processes, pool), taken, on_lost)
+    return _results(_in_processes(function, _noted(items, taken), n_jobs, pool), taken, on_lost)
 
 
 def _noted(items: Iterable[Any], taken: list[Any]) -> Iterator[Any]:
@@ -100,7 +100,7 @@ def _in_processes(
             yield from found
 
 
-def _n_processes(n_jobs: Any, client: Any) -> int:
+def n_processes(n_jobs: Any, client: Any = None) -> int:
     """Return the number of processes that ``n_jobs`` means."""
     whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
