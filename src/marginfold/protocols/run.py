@@ -116,9 +116,8 @@ def _take_all(
                 take(outcome)
     except BaseException as stop:
         if not isinstance(stop, Exception):
-            for finished in ([] if outcome is None else [outcome], calls.unclaimed()):
-                for one in finished:
-                    _write(one, store)
+            for finished in (*([] if outcome is None else [outcome]), *calls.unclaimed()):
+                _write(finished, store)
         raise
 
 
