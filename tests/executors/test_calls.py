@@ -183,9 +183,7 @@ def test_kept_processes_that_die_are_replaced():
             found = dict(
                 run_calls(f.killer, range(7), pool=pool, on_lost=lambda item, error: "lost")
             )
-            assert found == {
-                item: "lost" if item == f.KILLER else item * item for item in range(7)
-            }
+            assert found == {item: "lost" if item == f.KILLER else item * item for item in range(7)}
 
 
 def test_what_was_finished_at_an_interrupt_can_be_had():

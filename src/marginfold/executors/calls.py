@@ -95,9 +95,11 @@ def _in_processes(
     """Make the calls in processes that are kept, or in some that end with the calls."""
     from marginfold.executors.processes import ProcessPool
 
-    with ProcessPool(n_jobs) if pool is None else nullcontext(pool) as processes:
-        with closing(processes.calls(function, items)) as found:  # type: ignore[type-var]
-            yield from found
+    with (
+        ProcessPool(n_jobs) if pool is None else nullcontext(pool) as processes,
+        closing(processes.calls(function, items)) as found,  # type: ignore[type-var]
+    ):
+        yield from found
 
 
 def n_processes(n_jobs: Any, client: Any = None) -> int:

@@ -25,7 +25,7 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 
 
 class ProcessPool:
-    """Processes that are kept from one `run_calls` to the next, as long as the function is the same.
+    """Processes that are kept from one `run_calls` to the next if the function is the same.
 
     Starting a process and its imports takes a second or two: whoever makes calls in several rounds
     starts them once.  Leaving the block ends them, and so does an interrupt; the next calls start
