@@ -104,8 +104,8 @@ def test_a_hopeless_method_is_given_three_folds_and_a_level_one_all(table, tmp_p
     gap = errors["PCA"][:3] - errors[verdict.best][:3]
     assert rows["PCA"].behind.mean == pytest.approx(100 * gap.mean())
     words = " ".join(verdict.sentences)
-    assert "1 of 4 methods were clearly behind" in words
-    assert "after 3 of 10 folds and were not measured on the others (--thorough" in words
+    assert "1 of 4 methods made clearly more errors than the best" in words
+    assert "after 3 of 10 folds and were not measured on the others; --thorough" in words
 
 
 @pytest.mark.usefixtures("hasty")
@@ -195,7 +195,7 @@ def test_the_clock_leaves_the_answer_of_the_last_look(table, tmp_path):
     assert {row.n_folds for row in verdict.rows} == {1}
     words = " ".join(verdict.sentences)
     assert "STOPPED BY THE CLOCK after 61 s" in words
-    assert "1 fold is too few to tell methods apart" in words
+    assert "1 fold is too few to say whether one method is better" in words
     assert "The same command goes on from here." in words
 
 

@@ -105,7 +105,9 @@ class Lines(Standings):
         super().begin(race)
         new = [method for method in self.stopped if method not in before]
         if new:
-            show_progress(f"clearly behind, not measured further: {', '.join(new)}")
+            show_progress(
+                f"clearly more errors than the best, so not measured further: {', '.join(new)}"
+            )
 
     def move(self, outcome: Outcome | None, done: int, total: int) -> None:
         """Say the first error of a method."""
@@ -115,7 +117,7 @@ class Lines(Standings):
         if outcome is not None and method is not None and is_first and self.errors[method]:
             (error,) = self.errors[method].values()
             show_progress(
-                f"{method}: {100 * error:.1f} % on the first of "
+                f"{method}: {100 * error:.1f} % wrong on the first of "
                 f"{self.comparison.n_measurements} folds ({outcome.seconds:.2f} s)"
             )
 
@@ -151,7 +153,7 @@ class LiveTable(Standings):
         for method, error in self.ranked():
             seconds = self.seconds.get(method)
             state = "running" if method in running else ""
-            state = "behind, not measured further" if method in self.stopped else state
+            state = "more errors, stopped" if method in self.stopped else state
             table.add_row(
                 method,
                 "" if error is None else f"{error:.1f}",
