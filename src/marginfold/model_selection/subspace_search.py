@@ -48,6 +48,7 @@ from marginfold.planner.check import check_memory
 from marginfold.runtime.progress import report
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
 from marginfold.validation.row_types import refuse_lazy
+from marginfold.validation.sized_calls import SizedCalls
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -68,8 +69,8 @@ def _if_best_has(step: str, method: str) -> Callable[[Method], Method]:
     return cast(Callable[[Method], Method], available_if(check))
 
 
-class BestPipeline(  # type: ignore[call-arg]
-    MetaEstimatorMixin, TransformerMixin, BaseEstimator, ABC, auto_wrap_output_keys=None
+class BestPipeline(
+    SizedCalls, MetaEstimatorMixin, TransformerMixin, BaseEstimator, ABC, auto_wrap_output_keys=None
 ):
     """The methods of the best pipeline's steps, "subspace" and "classifier".
 
