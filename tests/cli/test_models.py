@@ -215,7 +215,7 @@ def test_missing_and_extra_columns_are_named(models, capsys):
 
 
 def test_a_bare_estimator_is_no_model_of_tables(tmp_path, capsys):
-    save_model(GESVC(), tmp_path / "m.skops")
+    save_model(GESVC().fit([[0.0], [1.0]], [0, 1]), tmp_path / "m.skops")
     code, _, err = run(tmp_path, capsys, "predict", "m.skops", "p.csv")
     assert code == 2
     assert "bare GESVC without column names" in err

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from marginfold.data import TableModel
+    from marginfold.linalg.tall import Array
 
 TRANSFORM_EXAMPLES = """\b
 Examples:
@@ -29,67 +33,146 @@ Examples:
 PREDICT_EXAMPLES = """\b
 Examples:
   marginfold predict jobs.skops new.csv --out predicted.csv
-  marginfold predict jobs.skops new.csv --keep name
-  marginfold predict jobs.skops new.csv --json
+  marginfold predict jobs.skops new.csv --keep name --scores
+  marginfold predict jobs.skops new.csv --proba --json
 """
 
 
-OTHERWISE = {
-    "transform": ("classifier", "has no components", "predict"),
-    "predict": ("transformer", "predicts no class", "transform"),
-}
-"""What a model is that cannot answer a command, what it lacks, and the command to use."""
+WithScores = Annotated[
+    bool,
+    typer.Option(
+        "--scores",
+        help="Add a column per class: its margin, or of nearest neighbors the distance to its "
+        "nearest row.",
+    ),
+]
+WithProbabilities = Annotated[
+    bool,
+    typer.Option("--proba", help="Add a column per class: its probability ('fit --proba')."),
+]
 
 
-def _command(name: str, columns: str) -> Callable[..., None]:
-    """Return a command that adds columns to a table by a saved model."""
+def transform(
+    model: Model,
+    data: Data,
+    out: Out = None,
+    keep: Keep = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write the components of a table's rows.
 
-    def command(
-        model: Model,
-        data: Data,
-        out: Out = None,
-        keep: Keep = None,
-        overwrite: Overwrite = False,
-        as_json: Json = False,
-    ) -> None:
-        kept = list(dict.fromkeys(keep or []))
-        require("pandas", "skops")
-        if out is not None:
-            from marginfold.data.tables import check_table_path
-
-            check_table_path(out, overwrite=overwrite)
-        result = _answer(name, model, data, kept)
-        _write(result, out, overwrite=overwrite, as_json=as_json)
-
-    command.__doc__ = (
-        f"Write {columns} of a table's rows.\n\nWithout --out they go to standard output, as CSV."
-    )
-    return command
+    Without --out they go to standard output, as CSV.
+    """
+    _answer(_components, model, data, out, keep, overwrite, as_json)
 
 
-transform = _command("transform", "the components")
-predict = _command("predict", "the predicted classes")
+def predict(
+    model: Model,
+    data: Data,
+    out: Out = None,
+    keep: Keep = None,
+    scores: WithScores = False,
+    proba: WithProbabilities = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write the predicted classes of a table's rows.
+
+    Without --out they go to standard output, as CSV.
+    """
+    columns = partial(_predictions, scores=scores, proba=proba)
+    _answer(columns, model, data, out, keep, overwrite, as_json)
 
 
-def _answer(command: str, path: Path, data: Path, keep: list[str]) -> pd.DataFrame:
-    """Load the model and let it work on the table; return kept and new columns."""
-    model = _load(path)
-    if not hasattr(model.method, command):
-        kind, lack, other = OTHERWISE[command]
-        raise InvalidInputError(
-            f"{path} holds the {kind} {type(model.method).__name__.lower()}, which "
-            f"{lack}; use 'marginfold {other} {path} {data}'."
-        )
-    frame = _read_rows(model, data, keep)
-    if command == "predict":
-        columns = {"prediction": model.predict(frame)}
-    else:
-        names = model.method.get_feature_names_out().tolist()
-        columns = dict(zip(names, model.transform(frame).T, strict=True))
-    clash = [name for name in keep if name in columns]
+def _answer(
+    columns: Callable[[Saved, pd.DataFrame], dict[str, Any]],
+    path: Path,
+    data: Path,
+    out: Path | None,
+    keep: list[str] | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Load the model, let it work on the table, and write kept and new columns."""
+    require("pandas", "skops")
+    if out is not None:
+        from marginfold.data.tables import check_table_path
+
+        check_table_path(out, overwrite=overwrite)
+    kept = list(dict.fromkeys(keep or []))
+    saved = Saved(path, data, _load(path))
+    frame, notes = _read_rows(saved.model, data, kept)
+    new = columns(saved, frame)
+    clash = [name for name in kept if name in new]
     if clash:
         raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
-    return frame[keep].assign(**columns)
+    notes += _unseen_notes(saved.model, frame)
+    show_notes(notes)
+    import pandas
+
+    result = pandas.concat([frame[kept], pandas.DataFrame(new, index=frame.index)], axis="columns")
+    _write(result, notes, out, overwrite=overwrite, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A model that was loaded, its file, and the table that it is asked about."""
+
+    path: Path
+    data: Path
+    model: TableModel
+
+    @property
+    def name(self) -> str:
+        """What the method is."""
+        from marginfold.data.answers import opened
+
+        return " and ".join(type(step).__name__ for step in opened(self.model.method))
+
+
+def _components(saved: Saved, frame: pd.DataFrame) -> dict[str, Any]:
+    names = saved.model.component_names
+    if not names:
+        raise InvalidInputError(
+            f"{saved.path} holds a classifier ({saved.name}) that has no components; use "
+            f"'marginfold predict {quote(str(saved.path))} {quote(str(saved.data))}'."
+        )
+    return dict(zip(names, saved.model.transform(frame).T, strict=True))
+
+
+def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool) -> dict[str, Any]:
+    """Return the columns of the classes, and of the numbers that were asked for."""
+    from marginfold.data.answers import has_scores
+
+    model = saved.model
+    if not hasattr(model.method, "predict"):
+        raise InvalidInputError(
+            f"{saved.path} holds a transformer ({saved.name}) that predicts no class; use "
+            f"'marginfold transform {quote(str(saved.path))} {quote(str(saved.data))}'."
+        )
+    if scores and not has_scores(model.method):
+        raise InvalidInputError(
+            f"{saved.path} holds a classifier ({saved.name}) without margins or distances; leave "
+            "--scores out, or ask for --proba."
+        )
+    if proba and not hasattr(model.method, "predict_proba"):
+        raise InvalidInputError(
+            f"{saved.path} holds a classifier ({saved.name}) without probabilities; fit it again "
+            "with 'marginfold fit ... --proba', or ask for --scores."
+        )
+    columns: dict[str, Any] = {"prediction": model.predict(frame)}
+    if scores:
+        found = model.scores(frame)
+        columns |= _by_class(found.kind, model, found.values)
+    if proba:
+        columns |= _by_class("probability", model, model.probabilities(frame))
+    return columns
+
+
+def _by_class(kind: str, model: TableModel, values: Array) -> dict[str, Any]:
+    names = [f"{kind}_{label}" for label in model.method.classes_.tolist()]
+    return dict(zip(names, values.T, strict=True))
 
 
 def _load(path: Path) -> TableModel:
@@ -108,7 +191,7 @@ def _load(path: Path) -> TableModel:
     return model
 
 
-def _read_rows(model: TableModel, data: Path, keep: list[str]) -> pd.DataFrame:
+def _read_rows(model: TableModel, data: Path, keep: list[str]) -> tuple[pd.DataFrame, list[str]]:
     """Read the rows to work on; note the columns that are not used."""
     from marginfold.data import read_table
     from marginfold.data.target import check_columns, listed
@@ -118,16 +201,28 @@ def _read_rows(model: TableModel, data: Path, keep: list[str]) -> pd.DataFrame:
     model.arranged(frame.iloc[:0])
     used = {*model.columns, model.target, *keep}
     extra = [name for name in frame.columns if name not in used]
-    if extra:
-        show_notes([f"columns that the model does not use: {listed(extra)}"])
-    return frame
+    return frame, [f"columns that the model does not use: {listed(extra)}"] if extra else []
 
 
-def _write(result: pd.DataFrame, out: Path | None, *, overwrite: bool, as_json: bool) -> None:
+def _unseen_notes(model: TableModel, frame: pd.DataFrame) -> list[str]:
+    """Say which categories the model has never seen, and in how many rows."""
+    from marginfold.data.target import listed
+
+    notes = []
+    for name, values in model.unseen_levels(frame).items():
+        rows = "1 row holds" if len(values) == 1 else f"{len(values)} rows hold"
+        levels = listed(sorted(set(values)))
+        notes.append(f"column {name!r}: {rows} a level that the model has never seen ({levels})")
+    return notes
+
+
+def _write(
+    result: pd.DataFrame, notes: list[str], out: Path | None, *, overwrite: bool, as_json: bool
+) -> None:
     """Write the columns to the file, or print them."""
     from marginfold.data import write_table
 
-    summary = {"rows": len(result), "columns": list(result.columns)}
+    summary = {"rows": len(result), "columns": list(result.columns), "notes": notes}
     if out is not None:
         write_table(result, out, overwrite=overwrite)
         if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from marginfold.data.columns import Columns, arrange, encoder
+from marginfold.data.columns import MISSING_LEVEL, Columns, arrange, encoder
 from marginfold.data.target import listed
 from marginfold.errors import InvalidInputError
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from sklearn.pipeline import Pipeline
 
+    from marginfold.data.answers import Scores
     from marginfold.linalg.tall import Array
 
 
@@ -84,13 +85,55 @@ class TableModel:
         """The columns that are used."""
         return self.numbers + self.levels
 
+    @property
+    def component_names(self) -> tuple[str, ...]:
+        """The names of the components; none if the model has no components."""
+        from marginfold.data.answers import embedding
+
+        steps = embedding(self.method)
+        return tuple(steps[-1].get_feature_names_out().tolist()) if steps else ()
+
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the components of the rows of a table."""
-        return self.pipeline.transform(self.arranged(frame))
+        from marginfold.data.answers import components
+
+        return components(self.method, self._encoded(frame))
+
+    def scores(self, frame: pd.DataFrame) -> Scores:
+        """Return margins, or distances to the nearest row of each class, of a table's rows."""
+        from marginfold.data.answers import class_scores
+
+        return class_scores(self.method, self._encoded(frame))
+
+    def probabilities(self, frame: pd.DataFrame) -> Array:
+        """Return the probabilities of the classes, if the method has such."""
+        return self.method.predict_proba(self._encoded(frame))
 
     def predict(self, frame: pd.DataFrame) -> Array:
         """Return the predicted classes of the rows of a table."""
         return self.pipeline.predict(self.arranged(frame))
+
+    def unseen_levels(self, frame: pd.DataFrame) -> dict[str, list[str]]:
+        """Return what each column of categories holds that the model has never seen, row by row.
+
+        Columns without such a level are left out.
+        """
+        if not self.levels:
+            return {}
+        import pandas
+
+        table = self.arranged(frame)
+        encoder = self.pipeline["columns"].named_transformers_["levels"][-1]
+        unseen = {}
+        for name, known in zip(self.levels, encoder.categories_, strict=True):
+            values = table[name].where(table[name].notna(), MISSING_LEVEL)
+            strange = values[~values.isin(pandas.Index(known))].tolist()
+            if strange:
+                unseen[name] = strange
+        return unseen
+
+    def _encoded(self, frame: pd.DataFrame) -> Array:
+        return self.pipeline["columns"].transform(self.arranged(frame))
 
     def arranged(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of the model; refuse a table that lacks some."""
