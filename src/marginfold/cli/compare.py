@@ -75,13 +75,16 @@ Examples:
   marginfold compare patients.parquet -t outcome --drop id --report patients.html
   marginfold compare wine --methods lda,lsva,wsvda --json
   marginfold compare big.csv -t kind --budget 10m
+  marginfold compare flowers.csv -t species --save best.skops
 A name of 'marginfold datasets' stands for that set. The budget decides how many rows are taken (a
 sample of a large table), and methods that are clearly behind after a few folds are not measured on
 the others; the answer says what was left out. --thorough leaves nothing out. The plan follows from
 the size of the table and not from a clock, so the same command gives the same answer everywhere.
 What was computed is kept in marginfold-runs/compare-NAME (--run names another folder): a stopped
 comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
-need not see the file. The exit code is 1 if no method could be measured.
+need not see the file. --save fits the best method to all rows as it was measured, choices inside,
+and writes a model for 'marginfold predict'. The exit code is 1 if no method could be measured, or
+if there is nothing to save because none is better than the largest class.
 """
 
 
@@ -103,6 +106,11 @@ Run = Annotated[
     typer.Option("--run", help=f"Folder to keep the records in (else {RUNS}/compare-NAME)."),
 ]
 
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Keep the best method in a model file (.skops)."),
+]
+
 
 def compare(
     data: Annotated[str, typer.Argument(help="A table (CSV, Parquet), or a bundled set's name.")],
@@ -117,6 +125,7 @@ def compare(
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
     report: Annotated[Path | None, typer.Option("--report", help="HTML file to write.")] = None,
+    save: Save = None,
     run: Run = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -124,7 +133,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
-    _check(protocol, report, overwrite)
+    _check(protocol, report, save, overwrite)
     seconds = _seconds(budget, thorough)
     check_scheduler(jobs, scheduler)
     from marginfold.compare.comparison import about_the_sample, conclude, pictures
@@ -148,29 +157,48 @@ def compare(
         if report is not None:
             _write(report, comparison, verdict, pictures(comparison, store), store, overwrite)
         show_notes(comparison.notes)
+        saved = _kept(save, verdict, comparison, overwrite)
         if as_json:
-            show_json(_result(data, comparison, verdict, work.counts(), folder, report))
+            show_json(_result(data, comparison, verdict, work.counts(), folder, report, saved))
         else:
-            _show(verdict, comparison)
+            _show(verdict, comparison, saved)
             if verdict.best:
                 typer.echo(f"records: {store.path}")
             if report is not None:
                 typer.echo(f"report:  {report}")
     if not verdict.best:
         _fail(verdict)
+    if save is not None and saved is None:
+        show_error(f"{save} was not written: no method is better than the largest class.")
+        raise typer.Exit(FAILED)
 
 
-def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
-    """Refuse early what could not be compared, or not be reported."""
+def _check(protocol: str, report: Path | None, save: Path | None, overwrite: bool) -> None:
+    """Refuse early what could not be compared, not be reported or not be saved."""
     require("pandas", *([] if report is None else ["jinja2", "matplotlib"]))
+    require(*([] if save is None else ["skops"]))
     from marginfold.compare.runs import PROTOCOLS
 
     if protocol not in PROTOCOLS:
         raise InvalidParameterError(
             f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
         )
-    if report is not None:
-        check_writable(report, overwrite=overwrite)
+    for path in (report, save):
+        if path is not None:
+            check_writable(path, overwrite=overwrite)
+
+
+def _kept(
+    save: Path | None, verdict: Verdict, comparison: Comparison, overwrite: bool
+) -> Path | None:
+    """Fit the best method to all rows as it was measured, and save it if something was learnt."""
+    if save is None or not verdict.command:
+        return None
+    from marginfold.compare.kept import keep
+    from marginfold.data.models import save_model
+
+    save_model(keep(verdict.best, comparison), save, overwrite=overwrite)
+    return save
 
 
 def _seconds(budget: str | None, thorough: bool) -> float | None:
@@ -350,7 +378,7 @@ def _write(
     write_report(page, path, overwrite=overwrite)
 
 
-def _show(verdict: Verdict, comparison: Comparison) -> None:
+def _show(verdict: Verdict, comparison: Comparison, saved: Path | None) -> None:
     names = ("method", "error %", "±", "behind", "95 % interval", "folds", "dim", "s/fold")
     rows = []
     for r in verdict.rows:
@@ -370,8 +398,10 @@ def _show(verdict: Verdict, comparison: Comparison) -> None:
     typer.echo("")
     for sentence in verdict.sentences:
         show_words(sentence)
-    if verdict.command:
-        typer.echo(f"To keep it:\n  {verdict.command}")
+    if saved is not None:
+        typer.echo(f"{verdict.best}, fitted to all rows as it was measured: {saved}")
+    elif verdict.command:
+        typer.echo(f"To keep it (or --save model.skops here):\n  {verdict.command}")
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
 
 
@@ -390,6 +420,7 @@ def _result(
     tasks: dict[str, int],
     folder: Path,
     report: Path | None,
+    saved: Path | None,
 ) -> dict[str, Any]:
     return {
         "data": data,
@@ -404,6 +435,8 @@ def _result(
         "as_good": list(verdict.as_good),
         "recommendation": list(verdict.sentences),
         "command": verdict.command or None,
+        "python": verdict.snippet or None,
+        "saved": str(saved) if saved else None,
         "methods": [asdict(row) for row in verdict.rows],
         "notes": list(comparison.notes),
         "tasks": tasks,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from shlex import quote
+from typing import Any
 
 import numpy as np
 
-from marginfold.compare.methods import LARGEST_CLASS, METHODS
+from marginfold.compare.kept import Keeping, how_to_keep
+from marginfold.compare.measures import BY_DIMENSION, INSIDE
+from marginfold.compare.methods import LARGEST_CLASS, METHODS, plainness
 from marginfold.compare.race import (
     CONTROL,
     LEAST_FOLDS,
@@ -76,13 +78,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The conclusion: rows by error, sentences, and the command that fits the best method."""
+    """The conclusion: rows by error, sentences, and how the best method is kept.
+
+    ``procedure`` is what was measured of the best method, unfitted; ``command`` and ``snippet`` (in
+    Python) fit it to all rows.  All three are empty if nothing was learnt.
+    """
 
     rows: Sequence[Row]
     best: str
     as_good: Sequence[str]
     sentences: Sequence[str]
     command: str = ""
+    snippet: str = ""
+    procedure: Any = None
 
 
 def conclude(
@@ -113,8 +121,14 @@ def conclude(
     ]
     sentences = _sentences(best, as_good, rows, known, comparison)
     sentences += _about_the_cuts(rows, comparison, stopped)
-    command = _how_to_keep(best, comparison)
-    return Verdict([*rows, *left_out], best, as_good, sentences, command)
+    learnt = not _about_guessing(best, known, comparison)
+    kept = how_to_keep(best, comparison) if learnt else Keeping()
+    return Verdict(
+        *([*rows, *left_out], best, as_good, sentences),
+        command=kept.command,
+        snippet=kept.snippet,
+        procedure=kept.procedure,
+    )
 
 
 def _row(method: str, known: Mapping[str, Standing], best: str, comparison: Comparison) -> Row:
@@ -221,19 +235,6 @@ def _about_the_choice(n_candidates: int, comparison: Comparison) -> list[str]:
     return []
 
 
-def _how_to_keep(best: str, comparison: Comparison) -> str:
-    """Return the command that fits the method; what was chosen in folds is left to its user."""
-    options = METHODS[best].fit
-    if not options or comparison.source.bundled:
-        return ""
-    source = comparison.source
-    words = ["marginfold fit", quote(source.path), "--target", quote(source.target)]
-    words += [f"--drop {quote(name)}" for name in source.drop]
-    words += [f"--categorical {quote(name)}" for name in source.categorical]
-    words += ["--drop-missing-target"] * source.drop_missing
-    return f"{' '.join(words)} --method {options} --save model.skops"
-
-
 def _about_the_others(
     best: str, as_good: Sequence[str], candidates: Sequence[str], rows: Mapping[str, Row]
 ) -> list[str]:
@@ -251,7 +252,7 @@ def _about_the_others(
         f"{len(as_good)} of the {n_others} other methods may be as good, the folds do not tell "
         f"(95 % intervals): {shown}."
     ]
-    plainest = min([best, *as_good], key=list(METHODS).index)
+    plainest = min([best, *as_good], key=plainness)
     gap = rows[plainest].behind
     if gap is None:
         return [*said, "It is also the plainest of these."]
@@ -312,11 +313,11 @@ def pictures(comparison: Comparison, store: RecordStore) -> list[Figure]:
 
 def _curves(comparison: Comparison, store: RecordStore) -> Figure:
     series: list[Series] = []
-    records = counted_records(comparison, store, metric=["error by dimension", "error"])
+    records = counted_records(comparison, store, metric=[BY_DIMENSION, INSIDE])
     for method in CURVE_METHODS:
         values: dict[int, list[float]] = defaultdict(list)
         for r in records:
-            by_dimension = r.method == method and r.metric == "error by dimension"
+            by_dimension = r.method == method and r.metric == BY_DIMENSION
             if by_dimension and r.value is not None and r.dimension is not None:
                 values[r.dimension].append(PERCENT * r.value)
         depth = max((len(v) for v in values.values()), default=0)
@@ -326,7 +327,7 @@ def _curves(comparison: Comparison, store: RecordStore) -> Figure:
             kind = "line" if len(x) > 1 else "points"
             series.append(Series(method, x.astype(float), y, kind=kind))
     whole = [r.value for r in records if r.method == WHOLE and r.value is not None]
-    if series and whole and comparison.protocol == "nested":
+    if series and whole:
         ends = np.array([min(s.x[0] for s in series), max(s.x[-1] for s in series)])
         series.append(Series(WHOLE, ends, np.full(2, PERCENT * float(np.mean(whole)))))
     panel = Panel("", series, "components", "error %, nearest neighbors")
@@ -334,11 +335,11 @@ def _curves(comparison: Comparison, store: RecordStore) -> Figure:
         STUDY,
         "1",
         "Error by dimension",
-        "Nearest neighbors on the first components, held-out rows, mean over folds; the graph "
-        "weight is the one chosen inside the training rows. The level is that of all features.",
+        "Nearest neighbors on the first components: rows held out inside the training rows, by "
+        "which all was chosen, mean over folds. The level is that of all features.",
         [panel],
         n_columns=1,
-        source={"study": STUDY, "metric": "error by dimension"},
+        source={"study": STUDY, "metric": BY_DIMENSION},
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -90,7 +91,7 @@ about 50 s, however few the rows."""
 NCA_STEPS = 50
 """Iterations of NCA: its time is without bound otherwise."""
 
-NCA_COMPONENTS = (2, 10)
+NCA_COMPONENTS = (2, 5, 10)
 """Numbers of components of NCA to choose from: each is a fit by itself, unlike those of ours."""
 
 LOGISTIC_STEPS = 1_000
@@ -245,7 +246,9 @@ def procedure(name: str, size: Size, fixed: Mapping[str, Any] | None = None) -> 
             f"{found} has no parameter {unknown[0]}; it has {', '.join(sorted(known))}."
         )
     estimator.set_params(**given)
-    grid = {name: list(values) for name, values in method.grid.items() if name not in given}
+    grid: dict[str, Any] = {
+        name: list(values) for name, values in method.grid.items() if name not in given
+    }
     if by_neighbors:
         dimensions = grid.pop("n_components", None) or _dimensions(estimator.n_components, given)
         return SubspaceSearchCV(
@@ -290,9 +293,8 @@ def _boosting(size: Size) -> Any:
 
 
 def _lightgbm(size: Size) -> Any:
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(random_state=size.seed, n_jobs=1, verbose=-1)
+    boosting = import_module("lightgbm")
+    return boosting.LGBMClassifier(random_state=size.seed, n_jobs=1, verbose=-1)
 
 
 LARGEST_CLASS = "largest class"
@@ -532,9 +534,8 @@ def method_named(name: str) -> str:
     if wanted not in known:
         close = get_close_matches(wanted, known, n=1)
         meant = f"did you mean {close[0]}? " if close else ""
-        raise InvalidParameterError(
-            f"Unknown methods: {name!r}; {meant}choose from {', '.join(map(command_name, METHODS))}."
-        )
+        names = ", ".join(map(command_name, METHODS))
+        raise InvalidParameterError(f"Unknown methods: {name!r}; {meant}choose from {names}.")
     return known[wanted]
 
 

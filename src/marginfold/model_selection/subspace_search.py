@@ -164,8 +164,9 @@ class SubspaceSearchCV(  # type: ignore[call-arg]
         return self._best().named_steps["subspace"].get_feature_names_out(input_features)
 
     def _check(self) -> None:
-        parameters: dict[str, Any] = getattr(self.estimator, "get_params", dict)()
-        if not hasattr(self.estimator, "transform") or "n_components" not in parameters:
+        if isinstance(self.estimator, type) or not (
+            hasattr(self.estimator, "transform") and hasattr(self.estimator, "n_components")
+        ):
             raise InvalidParameterError(
                 f"estimator must be a transformer with n_components, such as LSVA or LDA; got "
                 f"{shown(self.estimator)}. For others use scikit-learn's GridSearchCV."

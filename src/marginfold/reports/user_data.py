@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from marginfold.compare.comparison import Row, Verdict
-from marginfold.compare.runs import HEADS, PROTOCOLS, STUDY, Comparison, LabelledTable
+from marginfold.compare.methods import NEIGHBORS
+from marginfold.compare.runs import PROTOCOLS, STUDY, Comparison, LabelledTable
 from marginfold.plotting import svg
 from marginfold.protocols.records import Record
 from marginfold.protocols.results import Figure
@@ -36,7 +37,8 @@ def comparison_report(
     protocol = (
         f"{comparison.n_folds} folds, {comparison.n_repeats} of such partitions; medians, scales "
         f"and levels of the training rows; {PROTOCOLS[comparison.protocol]}. Embeddings are "
-        f"followed by the nearest neighbors ({', '.join(HEADS)}, chosen in the same way)."
+        f"followed by the nearest neighbors ({', '.join(map(str, NEIGHBORS))} of them, chosen in "
+        "the same way)."
     )
     pictures = [Picture(f.title, f.caption, svg(f), f.source) for f in figures]
     sections = [
