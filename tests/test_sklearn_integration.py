@@ -431,6 +431,7 @@ def test_a_transformer_of_a_precomputed_kernel_is_pairwise():
 # ---------------------------------------------------------------------------------- threads
 
 OVERLAP = """
+import scipy.linalg
 from threadpoolctl import threadpool_info
 from marginfold.runtime.threads import one_thread
 count = lambda: {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
