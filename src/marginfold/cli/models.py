@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -37,6 +37,14 @@ Examples:
   marginfold predict jobs.skops new.csv --proba --json
 """
 
+
+SHARES = (
+    "probabilities are shares of the nearest rows; 'marginfold fit ... --proba' calibrates them"
+)
+"""What to know of the probabilities of nearest neighbors."""
+
+Answer: TypeAlias = "tuple[dict[str, Any], list[str]]"
+"""New columns by name, and notes."""
 
 WithScores = Annotated[
     bool,
@@ -81,12 +89,12 @@ def predict(
 
     Without --out they go to standard output, as CSV.
     """
-    columns = partial(_predictions, scores=scores, proba=proba)
-    _answer(columns, model, data, out, keep, overwrite, as_json)
+    answer = partial(_predictions, scores=scores, proba=proba)
+    _answer(answer, model, data, out, keep, overwrite, as_json)
 
 
 def _answer(
-    columns: Callable[[Saved, pd.DataFrame], dict[str, Any]],
+    answer: Callable[[Saved, pd.DataFrame], Answer],
     path: Path,
     data: Path,
     out: Path | None,
@@ -103,11 +111,13 @@ def _answer(
     kept = list(dict.fromkeys(keep or []))
     saved = Saved(path, data, _load(path))
     frame, notes = _read_rows(saved.model, data, kept)
-    new = columns(saved, frame)
+    with warnings.catch_warnings():  # unseen levels are noted below
+        warnings.filterwarnings("ignore", message="Found unknown categories")
+        new, said = answer(saved, frame)
     clash = [name for name in kept if name in new]
     if clash:
         raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
-    notes += _unseen_notes(saved.model, frame)
+    notes += [*_unseen_notes(saved.model, frame), *said]
     show_notes(notes)
     import pandas
 
@@ -125,25 +135,27 @@ class Saved:
 
     @property
     def name(self) -> str:
-        """What the method is."""
+        """What the method is called."""
         from marginfold.data.answers import opened
 
-        return " and ".join(type(step).__name__ for step in opened(self.model.method))
+        return self.model.name or " and ".join(
+            type(step).__name__ for step in opened(self.model.method)
+        )
 
 
-def _components(saved: Saved, frame: pd.DataFrame) -> dict[str, Any]:
+def _components(saved: Saved, frame: pd.DataFrame) -> Answer:
     names = saved.model.component_names
     if not names:
         raise InvalidInputError(
             f"{saved.path} holds a classifier ({saved.name}) that has no components; use "
             f"'marginfold predict {quote(str(saved.path))} {quote(str(saved.data))}'."
         )
-    return dict(zip(names, saved.model.transform(frame).T, strict=True))
+    return dict(zip(names, saved.model.transform(frame).T, strict=True)), []
 
 
-def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool) -> dict[str, Any]:
+def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool) -> Answer:
     """Return the columns of the classes, and of the numbers that were asked for."""
-    from marginfold.data.answers import has_scores
+    from marginfold.data.answers import counts_votes, has_scores
 
     model = saved.model
     if not hasattr(model.method, "predict"):
@@ -167,7 +179,7 @@ def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool
         columns |= _by_class(found.kind, model, found.values)
     if proba:
         columns |= _by_class("probability", model, model.probabilities(frame))
-    return columns
+    return columns, [SHARES] if proba and counts_votes(model.method) else []
 
 
 def _by_class(kind: str, model: TableModel, values: Array) -> dict[str, Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -135,60 +133,18 @@ class Settings:
         if self.low_rank is not None and self.kernel == "linear":
             raise InvalidInputError("--low-rank needs a kernel; give --kernel rbf or leave it out.")
 
-    def fixed(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters that the given options fix, among those that a method has.
-
-        Parameters
-        ----------
-        method : str
-            Its name on the command line.
-        parameters : mapping
-            What the method has, by the names of its parameters.
-        """
-        fixed = {}
-        for option, value in self.given().items():
-            name = next((p for p in PARAMETERS[option] if p in parameters), None)
-            if name is None:
-                known = [o for o, names in PARAMETERS.items() if {*names} & parameters.keys()]
-                has = f"it takes {', '.join(known)}" if known else "it takes none of these options"
-                raise InvalidInputError(f"method {method} has no {option}; {has}.")
-            fixed[name] = None if value == "none" else value
-        if self.low_rank is not None:
-            from marginfold.feature_maps import LowRankKernel
-
-            fixed["kernel"] = LowRankKernel(self.kernel or "rbf", rank=self.low_rank)
-        return fixed
-
-
-def check_name(name: str, known: Mapping[str, str] | tuple[str, ...]) -> str:
-    """Return a method's name as it is spelled on the command line; refuse one that is none."""
-    spelled = spelling(name)
-    if spelled not in known:
-        close = get_close_matches(spelled, known, n=1)
-        meant = f" Did you mean {close[0]}?" if close else ""
-        raise InvalidInputError(
-            f"--method {name} is unknown.{meant} The methods are {', '.join(known)}."
-        )
-    return spelled
-
-
-def spelling(name: str) -> str:
-    """Return a name in lower case with hyphens for blanks."""
-    return "-".join(name.lower().split())
-
 
 def option_of(parameter: str) -> str:
-    """Return the option of a parameter without its dashes, or the parameter itself.
+    """Return the option of a parameter, or the parameter itself.
 
     Examples
     --------
     >>> from marginfold.cli.settings import option_of
-    >>> option_of("subspace__n_components")
-    'dims'
+    >>> option_of("neighborsclassifier__n_neighbors")
+    '--neighbors'
     """
     name = parameter.rpartition("__")[2]
-    found = (option for option, names in PARAMETERS.items() if name in names)
-    return next(found, name).lstrip("-").replace("-", " ")
+    return next((option for option, names in PARAMETERS.items() if name in names), name)
 
 
 def in_words(text: str) -> str:

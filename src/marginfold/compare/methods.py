@@ -274,11 +274,16 @@ def _dimensions(most: int, given: Mapping[str, Any]) -> list[int]:
     return sorted({*few, *(k for k in FURTHER_COMPONENTS if k < most), most})
 
 
-def _rbf(size: Size, most: int = MOST_RANK) -> Any:
+def kernel_map(name: str, size: Size, most: int = MOST_RANK) -> Any:
+    """Return a kernel that is as exact as the size of the table allows."""
     if size.n_rows <= EXACT_ROWS:
-        return ExactKernel("rbf", rank=min(LEAST_RANK, size.n_rows - 1))
+        return ExactKernel(name, rank=min(LEAST_RANK, size.n_rows - 1))
     rank = min(max(LEAST_RANK, size.n_rows // ROWS_PER_RANK), most)
-    return LowRankKernel("rbf", rank=rank)
+    return LowRankKernel(name, rank=rank)
+
+
+def _rbf(size: Size, most: int = MOST_RANK) -> Any:
+    return kernel_map("rbf", size, most)
 
 
 def _nca(size: Size) -> Any:

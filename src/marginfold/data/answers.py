@@ -17,6 +17,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from marginfold.linalg.tall import Array
+from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
+
+BY_NEIGHBORS = (KNeighborsClassifier, NeighborsClassifier)
+"""Classifiers whose answer is that of the nearest rows."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,23 @@ def opened(model: Any) -> list[Any]:
     return [model]
 
 
+def chosen_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters that a search inside a fitted model has chosen."""
+    if isinstance(model, CalibratedClassifierCV) and len(model.calibrated_classifiers_) == 1:
+        return chosen_parameters(model.calibrated_classifiers_[0].estimator)
+    return dict(getattr(model, "best_params_", {}))
+
+
+def counts_votes(model: Any) -> bool:
+    """Return whether the probabilities of a model are shares of its nearest rows."""
+    calibrated = isinstance(model, CalibratedClassifierCV)
+    return not calibrated and isinstance(opened(model)[-1], BY_NEIGHBORS)
+
+
 def has_scores(model: Any) -> bool:
     """Return whether `class_scores` has an answer."""
     classifier = opened(model)[-1]
-    return hasattr(classifier, "decision_function") or isinstance(classifier, KNeighborsClassifier)
+    return hasattr(classifier, "decision_function") or isinstance(classifier, BY_NEIGHBORS)
 
 
 def class_scores(model: Any, X: Any) -> Scores:
@@ -68,8 +85,8 @@ def class_scores(model: Any, X: Any) -> Scores:
     array([[1., 3.]])
     """
     *before, classifier = opened(model)
-    rows = _through(before, X)
-    if isinstance(classifier, KNeighborsClassifier):
+    rows = np.asarray(_through(before, X), dtype=np.float64)
+    if isinstance(classifier, BY_NEIGHBORS):
         return Scores("distance", _class_distances(classifier, rows))
     values = np.asarray(classifier.decision_function(rows))
     return Scores("margin", np.column_stack([-values, values]) if values.ndim == 1 else values)
@@ -93,15 +110,19 @@ def _through(steps: list[Any], X: Any) -> Any:
     return X
 
 
-def _class_distances(classifier: KNeighborsClassifier, rows: Array) -> Array:
+def _class_distances(classifier: Any, rows: Array) -> Array:
     """Return distances to the nearest training row of each class, in the classifier's metric."""
-    nearest = [
-        pairwise_distances_argmin_min(
-            rows,
-            classifier._fit_X[classifier._y == code],
-            metric=classifier.effective_metric_,
-            metric_kwargs=classifier.effective_metric_params_,
-        )[1]
-        for code in range(len(classifier.classes_))
-    ]
-    return np.column_stack(nearest)
+    if isinstance(classifier, NeighborsClassifier):
+        known, codes, metric, options = classifier._rows, classifier._codes, "euclidean", {}
+    else:
+        known, codes = classifier._fit_X, classifier._y
+        metric, options = classifier.effective_metric_, classifier.effective_metric_params_
+    distances = np.empty((len(rows), len(classifier.classes_)))
+    for code in range(len(classifier.classes_)):
+        own = known[codes == code]
+        nearest, distances[:, code] = pairwise_distances_argmin_min(
+            rows, own, metric=metric, metric_kwargs=options
+        )
+        if metric == "euclidean":  # found by squares that cancel: a row is at 0 from itself
+            distances[:, code] = np.linalg.norm(rows - own[nearest], axis=1)
+    return distances

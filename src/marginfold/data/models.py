@@ -63,6 +63,8 @@ from marginfold.feature_maps.kernel_expansion import KernelExpansion
 from marginfold.graphs import SHORTHANDS, PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph
 from marginfold.graphs.neighbors import HeatLink
 from marginfold.graphs.reconstruction import BarycentricLink
+from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
+from marginfold.model_selection.path_search import PathSearchCV
 from marginfold.model_selection.subspace_search import SubspaceSearchCV
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable, write_file
@@ -91,7 +93,7 @@ TYPES = (
     *(Automatic, InteriorPoint, LibSVM),
     *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
     *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
-    SubspaceSearchCV,
+    *(NeighborsClassifier, PathSearchCV, SubspaceSearchCV),
 )
 """The public estimators, and what a fitted one may be made of."""
 

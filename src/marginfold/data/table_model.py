@@ -31,6 +31,8 @@ class TableModel:
         The column that was learnt.
     classes : tuple of str or int
         The classes of the target.
+    name : str
+        The name of the method in commands; empty if it has none.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class TableModel:
     levels: tuple[str, ...]
     target: str
     classes: tuple[Any, ...]
+    name: str = ""
 
     @classmethod
     def fit(
@@ -61,11 +64,13 @@ class TableModel:
         columns: Columns,
         *,
         scale: str = "standard",
+        name: str = "",
     ) -> TableModel:
         """Fit a clone of a method to the features of a table.
 
         ``target`` is the name of the column that the labels come from, ``columns`` what
-        `inspect_columns` found, and ``scale`` one of `marginfold.data.columns.SCALES`.
+        `inspect_columns` found, ``scale`` one of `marginfold.data.columns.SCALES`, and ``name``
+        what commands call the method.
         """
         from sklearn.base import clone
         from sklearn.pipeline import Pipeline
@@ -73,7 +78,7 @@ class TableModel:
         pipeline = Pipeline([("columns", encoder(columns, scale)), ("method", clone(method))])
         pipeline.fit(arrange(frame, columns.numbers, columns.levels), labels)
         classes = tuple(sorted(set(labels.tolist())))
-        return cls(pipeline, columns.numbers, columns.levels, target, classes)
+        return cls(pipeline, columns.numbers, columns.levels, target, classes, name)
 
     @property
     def method(self) -> Any:
@@ -91,7 +96,8 @@ class TableModel:
         from marginfold.data.answers import embedding
 
         steps = embedding(self.method)
-        return tuple(steps[-1].get_feature_names_out().tolist()) if steps else ()
+        names = steps[-1].get_feature_names_out().tolist() if steps else []
+        return tuple(f"{self.name}{k}" if self.name else name for k, name in enumerate(names))
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the components of the rows of a table."""
