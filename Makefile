@@ -10,7 +10,7 @@ RUFF_PATHS := $(wildcard src tests examples benchmarks scripts)
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo tour test kernels check format bench bench-quick bench-eigen torture lock clean
+.PHONY: help install demo tour test kernels check format bench bench-quick bench-eigen torture try lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -62,10 +62,14 @@ bench-eigen: install ## kernel PCA, direct embeddings, planes and MarginMap besi
 torture: install ## the long randomised tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) -m torture --hypothesis-profile=torture tests
 
+try: install ## compare, keep, predict on 12 tables of statsmodels and R, beside logistic regression and SVC (about 6 minutes)
+	@"$(PYTHON)" scripts/install.py try
+	@.venv-try/bin/python scripts/try_tables.py
+
 lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)
 
 clean: ## remove .venv, caches and everything built
-	rm -rf .venv .venv-bench build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf .venv .venv-bench .venv-try build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
