@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import tempfile
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -25,14 +25,21 @@ from marginfold.cli.options import (
     JOBS,
     RUNS,
     Categorical,
+    Dates,
+    Decimal,
     Drop,
+    DropIds,
     DropMissingTarget,
+    Encoding,
     Jobs,
     Json,
+    NoHeader,
     OptionalTarget,
     Overwrite,
     Scheduler,
+    Sep,
     check_scheduler,
+    reading_of,
 )
 from marginfold.cli.output import (
     kept_in,
@@ -43,13 +50,14 @@ from marginfold.cli.output import (
     show_words,
 )
 from marginfold.cli.standings import Standings, shown_standings
-from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.errors import InvalidParameterError, MarginfoldWarning
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
     from marginfold.compare.runs import Comparison, Source
+    from marginfold.data import Reading
     from marginfold.protocols.records import RecordStore
     from marginfold.protocols.results import Figure
     from marginfold.protocols.run import Summary
@@ -124,6 +132,12 @@ def compare(
     drop: Drop = None,
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    drop_ids: DropIds = False,
+    dates: Dates = False,
     report: Annotated[Path | None, typer.Option("--report", help="HTML file to write.")] = None,
     save: Save = None,
     run: Run = None,
@@ -141,7 +155,8 @@ def compare(
     from marginfold.protocols.records import RecordStore
 
     with ExitStack() as stack:
-        source = _source(data, target, drop, categorical, drop_missing_target, stack)
+        reading = reading_of(sep, decimal, encoding, no_header, drop_ids, dates)
+        source = _source(data, target, drop, categorical, drop_missing_target, reading)
         names = None if methods is None else [name.strip() for name in methods.split(",")]
         comparison = Comparison.of(
             source, names, protocol=protocol, n_folds=folds, n_repeats=repeats, budget=seconds
@@ -197,7 +212,10 @@ def _kept(
     from marginfold.compare.kept import keep
     from marginfold.data.models import save_model
 
-    save_model(keep(verdict.best, comparison), save, overwrite=overwrite)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarginfoldWarning)  # as on the folds
+        model = keep(verdict.best, comparison)
+    save_model(model, save, overwrite=overwrite)
     return save
 
 
@@ -329,30 +347,15 @@ def _source(
     drop: list[str] | None,
     categorical: list[str] | None,
     drop_missing: bool,
-    stack: ExitStack,
+    reading: Reading,
 ) -> Source:
-    """Return where the table is; a bundled set is written out as one first."""
+    """Return where the table is, a file or a bundled set."""
     from marginfold.compare.runs import Source
-    from marginfold.data import catalogue, load
+    from marginfold.data.tables import is_set
+    from marginfold.data.target import chosen_target
 
-    bundled = not Path(data).exists() and data in catalogue()
-    if bundled:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        frame = load(data).frame
-        label = str(frame.columns[-1])
-        if target not in (None, label):
-            raise InvalidParameterError(
-                f"the classes of the set {data} are {label!r}, not {target!r}; leave --target out."
-            )
-        target, data = label, str(folder / f"{data}.csv")
-        frame.to_csv(data, index=False)
-    if target is None and not Path(data).exists():
-        raise InvalidInputError(
-            f"{data} is neither a file nor a data set; 'marginfold datasets' lists those."
-        )
-    if target is None:
-        raise InvalidParameterError("--target is missing: name the column with the classes.")
-    return Source(data, target, tuple(drop or ()), tuple(categorical or ()), drop_missing, bundled)
+    column, left_out, codes = chosen_target(data, target, reading), drop or (), categorical or ()
+    return Source(data, column, tuple(left_out), tuple(codes), drop_missing, is_set(data), reading)
 
 
 def _write(

@@ -13,11 +13,18 @@ import typer
 from marginfold.cli.options import (
     Categorical,
     Data,
+    Dates,
+    Decimal,
     Drop,
+    DropIds,
     DropMissingTarget,
+    Encoding,
     Json,
+    NoHeader,
     OptionalTarget,
     Overwrite,
+    Sep,
+    reading_of,
 )
 from marginfold.cli.output import show_json, show_notes, show_rows, show_table
 from marginfold.cli.settings import (
@@ -38,11 +45,8 @@ from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from marginfold.cli.fitting import Table
     from marginfold.data import TableModel
-    from marginfold.linalg.tall import Array
 
 FIT_EXAMPLES = """\b
 Examples:
@@ -106,6 +110,12 @@ def fit(
     drop: Drop = None,
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    drop_ids: DropIds = False,
+    dates: Dates = False,
     save: Save = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -119,10 +129,15 @@ def fit(
     name = _method_named(method, saved=save is not None)
     from marginfold.cli.fitting import Table, build, fit_table
     from marginfold.compare.methods import command_name
-    from marginfold.data import inspect_columns
+    from marginfold.data import inspect_columns, read_labelled
+    from marginfold.data.target import chosen_target
 
-    features, labels, target = _read(data, target, drop or [], drop_missing_target)
-    columns = inspect_columns(features, categorical=categorical or [])
+    reading = reading_of(sep, decimal, encoding, no_header, drop_ids, dates)
+    target = chosen_target(data, target, reading)
+    features, labels = read_labelled(
+        data, target, drop=drop or (), drop_missing=drop_missing_target, reading=reading
+    )
+    columns = inspect_columns(features, categorical=categorical or [], reading=reading)
     table = Table(features, labels, target, columns, scale, seed)
     with _in_words():
         estimator = build(name, table, settings, proba=proba)
@@ -167,27 +182,6 @@ def _method_named(method: str, *, saved: bool) -> str:
             "take histgradientboosting."
         )
     return name
-
-
-def _read(
-    data: Path, target: str | None, drop: list[str], drop_missing: bool
-) -> tuple[pd.DataFrame, Array, str]:
-    """Return features, labels and the name of their column, of a file or of a data set."""
-    from marginfold.data import catalogue, load, read_labelled, split_target
-    from marginfold.data.target import check_columns
-
-    if data.exists() or str(data) not in catalogue():
-        if target is None:
-            raise InvalidParameterError("--target is missing: name the column with the classes.")
-        return *read_labelled(data, target, drop=drop, drop_missing=drop_missing), target
-    frame = load(str(data)).frame
-    label = str(frame.columns[-1])
-    if target not in (None, label):
-        raise InvalidParameterError(
-            f"the classes of the set {data} are {label!r}, not {target!r}; leave --target out."
-        )
-    check_columns(frame, drop, "--drop")
-    return *split_target(frame.drop(columns=drop), label), label
 
 
 @contextmanager

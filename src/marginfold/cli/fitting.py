@@ -14,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
 
 from marginfold.cli.output import watched
-from marginfold.cli.settings import PARAMETERS, Settings, in_words, option_of
+from marginfold.cli.settings import GRAPHS, PARAMETERS, Settings, in_words, option_of
 from marginfold.compare.methods import METHODS, Size, command_name, kernel_map, procedure
 from marginfold.data import Columns, TableModel
 from marginfold.data.answers import chosen_parameters, embedding
@@ -59,8 +59,9 @@ class Table:
     @cached_property
     def size(self) -> Size:
         """What procedures are made for."""
-        arranged = arrange(self.frame, self.columns.numbers, self.columns.levels)
-        encoded = encoder(self.columns, self.scale).fit_transform(arranged)
+        columns = self.columns
+        arranged = arrange(self.frame, columns.numbers, columns.levels, columns.written)
+        encoded = encoder(columns, self.scale).fit_transform(arranged)
         return Size.of(self.labels, encoded.shape[1], self.seed)
 
     def fit(self, estimator: Any, name: str, rows: Any = slice(None)) -> TableModel:
@@ -89,7 +90,7 @@ def build(method: str, table: Table, settings: Settings, *, proba: bool = False)
             has = f"it takes {', '.join(known)}" if known else "it takes none of these options"
             raise InvalidInputError(f"method {command_name(method)} has no {option}; {has}.")
         fixed[known[option]] = None if value == "none" else value
-    placing = PLACING_GRAPHS.get(method, (settings.graph,))
+    placing = PLACING_GRAPHS.get(method, GRAPHS)
     if settings.graph is not None and settings.graph not in placing:
         raise InvalidInputError(
             f"method {command_name(method)} cannot place new rows with --graph {settings.graph}; "

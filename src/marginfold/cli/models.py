@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from marginfold.cli.options import Data, Json, Keep, Model, Out, Overwrite
+from marginfold.cli.options import (
+    Data,
+    Decimal,
+    Encoding,
+    Json,
+    Keep,
+    Model,
+    NoHeader,
+    Out,
+    Overwrite,
+    Sep,
+    reading_of,
+)
 from marginfold.cli.output import show_json, show_notes, show_rows
 from marginfold.errors import InvalidInputError
 from marginfold.runtime.extras import require
@@ -20,7 +32,7 @@ from marginfold.runtime.extras import require
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marginfold.data import TableModel
+    from marginfold.data import Reading, TableModel
     from marginfold.linalg.tall import Array
 
 TRANSFORM_EXAMPLES = """\b
@@ -38,9 +50,7 @@ Examples:
 """
 
 
-SHARES = (
-    "probabilities are shares of the nearest rows; 'marginfold fit ... --proba' calibrates them"
-)
+SHARES = "probabilities are shares of the nearest rows; 'marginfold fit --proba' calibrates them"
 """What to know of the probabilities of nearest neighbors."""
 
 Answer: TypeAlias = "tuple[dict[str, Any], list[str]]"
@@ -65,6 +75,10 @@ def transform(
     data: Data,
     out: Out = None,
     keep: Keep = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -72,7 +86,8 @@ def transform(
 
     Without --out they go to standard output, as CSV.
     """
-    _answer(_components, model, data, out, keep, overwrite, as_json)
+    reading = reading_of(sep, decimal, encoding, no_header)
+    _answer(_components, model, data, out, keep, reading, overwrite, as_json)
 
 
 def predict(
@@ -82,6 +97,10 @@ def predict(
     keep: Keep = None,
     scores: WithScores = False,
     proba: WithProbabilities = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -90,7 +109,8 @@ def predict(
     Without --out they go to standard output, as CSV.
     """
     answer = partial(_predictions, scores=scores, proba=proba)
-    _answer(answer, model, data, out, keep, overwrite, as_json)
+    reading = reading_of(sep, decimal, encoding, no_header)
+    _answer(answer, model, data, out, keep, reading, overwrite, as_json)
 
 
 def _answer(
@@ -99,6 +119,7 @@ def _answer(
     data: Path,
     out: Path | None,
     keep: list[str] | None,
+    reading: Reading,
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -110,14 +131,14 @@ def _answer(
         check_table_path(out, overwrite=overwrite)
     kept = list(dict.fromkeys(keep or []))
     saved = Saved(path, data, _load(path))
-    frame, notes = _read_rows(saved.model, data, kept)
-    with warnings.catch_warnings():  # unseen levels are noted below
+    frame, notes = _read_rows(saved.model, data, kept, reading)
+    with warnings.catch_warnings():  # unseen levels are noted already
         warnings.filterwarnings("ignore", message="Found unknown categories")
         new, said = answer(saved, frame)
     clash = [name for name in kept if name in new]
     if clash:
         raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
-    notes += [*_unseen_notes(saved.model, frame), *said]
+    notes += said
     show_notes(notes)
     import pandas
 
@@ -203,29 +224,23 @@ def _load(path: Path) -> TableModel:
     return model
 
 
-def _read_rows(model: TableModel, data: Path, keep: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Read the rows to work on; note the columns that are not used."""
+def _read_rows(
+    model: TableModel, data: Path, keep: list[str], reading: Reading
+) -> tuple[pd.DataFrame, list[str]]:
+    """Read the rows to work on; note what is not used, was changed or is unknown."""
     from marginfold.data import read_table
+    from marginfold.data.columns import unseen_levels
+    from marginfold.data.tables import NOTES
     from marginfold.data.target import check_columns, listed
 
-    frame = read_table(data, min_rows=1)
+    frame = read_table(data, min_rows=1, reading=reading.like(model.reading))
     check_columns(frame, keep, "--keep")
     model.arranged(frame.iloc[:0])
     used = {*model.columns, model.target, *keep}
     extra = [name for name in frame.columns if name not in used]
-    return frame, [f"columns that the model does not use: {listed(extra)}"] if extra else []
-
-
-def _unseen_notes(model: TableModel, frame: pd.DataFrame) -> list[str]:
-    """Say which categories the model has never seen, and in how many rows."""
-    from marginfold.data.target import listed
-
-    notes = []
-    for name, values in model.unseen_levels(frame).items():
-        rows = "1 row holds" if len(values) == 1 else f"{len(values)} rows hold"
-        levels = listed(sorted(set(values)))
-        notes.append(f"column {name!r}: {rows} a level that the model has never seen ({levels})")
-    return notes
+    notes = [f"columns that the model does not use: {listed(extra)}"] if extra else []
+    notes += [note for name, note in frame.attrs.get(NOTES, {}).items() if name in used]
+    return frame, [*notes, *unseen_levels(model.pipeline["columns"], model.arranged(frame))]
 
 
 def _write(

@@ -9,8 +9,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import marginfold
-from marginfold.compare.methods import command_name
+from marginfold.compare.methods import command_name, procedure
 from marginfold.compare.runs import Comparison, Source
+from marginfold.data.reading import AS_FOUND
+from marginfold.feature_maps import LowRankKernel
 
 if TYPE_CHECKING:
     from marginfold.data import TableModel
@@ -36,11 +38,17 @@ def how_to_keep(method: str, comparison: Comparison) -> Keeping:
 
 def keep(method: str, comparison: Comparison) -> TableModel:
     """Fit the procedure that was measured to all rows of the table, those of no sample included."""
-    from marginfold.data import TableModel
+    from marginfold.data import TableModel, inspect_columns, read_labelled
 
-    rows = replace(comparison.source, n_taken=None).read()
-    made = comparison.procedure(method)
-    return TableModel.fit(made, rows.frame, rows.labels, comparison.source.target, rows.columns)
+    source, made = comparison.source, comparison.procedure(method)
+    features, labels = read_labelled(
+        *(source.path, source.target),
+        drop=source.drop,
+        drop_missing=source.drop_missing,
+        reading=source.reading,
+    )
+    columns = inspect_columns(features, categorical=source.categorical, reading=source.reading)
+    return TableModel.fit(made, features, labels, source.target, columns, name=command_name(method))
 
 
 def _command(method: str, comparison: Comparison) -> str:
@@ -53,8 +61,23 @@ def _command(method: str, comparison: Comparison) -> str:
     words += [f"--drop {quote(name)}" for name in source.drop]
     words += [f"--categorical {quote(name)}" for name in source.categorical]
     words += ["--drop-missing-target"] * source.drop_missing
-    words += ["--method", command_name(method), "--save model.skops"]
-    return " ".join(words)
+    words += source.reading.options()
+    words += ["--method", command_name(method), *_low_rank(method, comparison)]
+    return f"{' '.join(words)} --save model.skops"
+
+
+def _low_rank(method: str, comparison: Comparison) -> list[str]:
+    """Return the option for a rank that was measured on a sample, if all rows have another one."""
+    kernel = _kernel(comparison.procedure(method))
+    if comparison.source.n_taken is None or not isinstance(kernel, LowRankKernel):
+        return []
+    whole = replace(comparison.source, n_taken=None).read().size
+    usual = _kernel(procedure(method, whole))
+    return [] if usual.rank == kernel.rank else [f"--low-rank {kernel.rank}"]
+
+
+def _kernel(made: Any) -> Any:
+    return getattr(getattr(made, "estimator", made), "kernel", None)
 
 
 def _set_name(source: Source) -> str:
@@ -69,6 +92,9 @@ def _snippet(made: Any, source: Source) -> str:
     kinds = {type(part) for part in _parts(made) if f"{type(part).__name__}(" in text}
     imports = {f"from {_home(kind)} import {kind.__name__}" for kind in kinds}
     categorical = f", categorical={list(source.categorical)}" if source.categorical else ""
+    if source.reading != AS_FOUND and not source.bundled:
+        names += ", Reading"
+        categorical += ", reading=reading"
     lines = [
         *sorted({*imports, f"from marginfold.data import {names}"}),
         "",
@@ -92,7 +118,12 @@ def _reading(source: Source) -> list[str]:
         ]
     options = f", drop={list(source.drop)}" if source.drop else ""
     options += ", drop_missing=True" if source.drop_missing else ""
-    return [f"features, labels = read_labelled({source.path!r}, {source.target!r}{options})"]
+    lines = [] if source.reading == AS_FOUND else [f"reading = {source.reading!r}"]
+    options += ", reading=reading" if lines else ""
+    return [
+        *lines,
+        f"features, labels = read_labelled({source.path!r}, {source.target!r}{options})",
+    ]
 
 
 def _parts(made: Any) -> Iterator[Any]:

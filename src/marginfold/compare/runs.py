@@ -20,6 +20,7 @@ from marginfold._version import __version__
 from marginfold.compare.measures import measure, measure_all
 from marginfold.compare.methods import METHODS, PERMUTED_GRAPH, Size, procedure, suitable
 from marginfold.compare.plan import fold_seconds, planned_rows
+from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.target import listed
 from marginfold.errors import InvalidInputError, InvalidParameterError, NoDirectionError
 from marginfold.linalg.tall import Array
@@ -263,6 +264,8 @@ class Source:
     path, target : str
     drop, categorical : tuple of str
     drop_missing, bundled : bool
+    reading : Reading
+        How the file is to be read.
     n_taken : int or None
         Rows of the sample that is compared on; None takes all.
     rows : LabelledTable or None
@@ -275,6 +278,7 @@ class Source:
     categorical: tuple[str, ...] = ()
     drop_missing: bool = False
     bundled: bool = False
+    reading: Reading = AS_FOUND
     n_taken: int | None = None
     rows: LabelledTable | None = field(default=None, compare=False, repr=False)
 
@@ -343,11 +347,15 @@ def _read(source: Source, state: tuple[Any, ...]) -> LabelledTable:
     from marginfold.data import inspect_columns, read_labelled
     from marginfold.data.columns import arrange
 
+    reading = source.reading
     features, labels = read_labelled(
-        source.path, source.target, drop=source.drop, drop_missing=source.drop_missing
+        *(source.path, source.target),
+        drop=source.drop,
+        drop_missing=source.drop_missing,
+        reading=reading,
     )
-    columns = inspect_columns(features, categorical=source.categorical)
-    arranged = arrange(features, columns.numbers, columns.levels)
+    columns = inspect_columns(features, categorical=source.categorical, reading=reading)
+    arranged = arrange(features, columns.numbers, columns.levels, columns.written)
     n = len(labels)
     if source.n_taken is not None:
         taken = sample_rows(labels, source.n_taken)

@@ -42,7 +42,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginfold._version import __version__
 from marginfold.data.compiled_parts import BOOSTED_TREE, as_written, restore
+from marginfold.data.reading import Reading
 from marginfold.data.table_model import TableModel
+from marginfold.data.written import DateStyle, NumberStyle
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
 from marginfold.estimators.discriminant import KDA, LDA
 from marginfold.estimators.eigenmaps import LaplacianEigenmaps
@@ -94,6 +96,7 @@ TYPES = (
     *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
     *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
     *(NeighborsClassifier, PathSearchCV, SubspaceSearchCV),
+    *(DateStyle, NumberStyle, Reading),
 )
 """The public estimators, and what a fitted one may be made of."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from marginfold.data.columns import MISSING_LEVEL, Columns, arrange, encoder
+from marginfold.data.columns import Columns, arrange, encoder
+from marginfold.data.csv_files import no_header_hint
+from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.target import listed
+from marginfold.data.written import Style
 from marginfold.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -31,6 +34,10 @@ class TableModel:
         The column that was learnt.
     classes : tuple of str or int
         The classes of the target.
+    written : tuple of pairs
+        How numbers and dates are written in columns that do not hold plain numbers.
+    reading : Reading
+        How the table was read; new ones are read alike.
     name : str
         The name of the method in commands; empty if it has none.
 
@@ -52,6 +59,8 @@ class TableModel:
     levels: tuple[str, ...]
     target: str
     classes: tuple[Any, ...]
+    written: tuple[tuple[str, Style], ...] = ()
+    reading: Reading = AS_FOUND
     name: str = ""
 
     @classmethod
@@ -76,9 +85,12 @@ class TableModel:
         from sklearn.pipeline import Pipeline
 
         pipeline = Pipeline([("columns", encoder(columns, scale)), ("method", clone(method))])
-        pipeline.fit(arrange(frame, columns.numbers, columns.levels), labels)
+        pipeline.fit(arrange(frame, columns.numbers, columns.levels, columns.written), labels)
         classes = tuple(sorted(set(labels.tolist())))
-        return cls(pipeline, columns.numbers, columns.levels, target, classes, name)
+        return cls(
+            *(pipeline, columns.numbers, columns.levels, target, classes),
+            *(columns.written, columns.reading, name),
+        )
 
     @property
     def method(self) -> Any:
@@ -119,25 +131,6 @@ class TableModel:
         """Return the predicted classes of the rows of a table."""
         return self.pipeline.predict(self.arranged(frame))
 
-    def unseen_levels(self, frame: pd.DataFrame) -> dict[str, list[str]]:
-        """Return what each column of categories holds that the model has never seen, row by row.
-
-        Columns without such a level are left out.
-        """
-        if not self.levels:
-            return {}
-        import pandas
-
-        table = self.arranged(frame)
-        encoder = self.pipeline["columns"].named_transformers_["levels"][-1]
-        unseen = {}
-        for name, known in zip(self.levels, encoder.categories_, strict=True):
-            values = table[name].where(table[name].notna(), MISSING_LEVEL)
-            strange = values[~values.isin(pandas.Index(known))].tolist()
-            if strange:
-                unseen[name] = strange
-        return unseen
-
     def _encoded(self, frame: pd.DataFrame) -> Array:
         return self.pipeline["columns"].transform(self.arranged(frame))
 
@@ -146,8 +139,9 @@ class TableModel:
         present = set(frame.columns)
         missing = [name for name in self.columns if name not in present]
         if missing:
+            hint = no_header_hint(list(frame.columns))
             raise InvalidInputError(
                 f"the table lacks {len(missing)} of the model's {len(self.columns)} columns: "
-                f"{listed(missing)}. Add them (missing values may stay empty)."
+                f"{listed(missing)}. Add them (missing values may stay empty).{hint}"
             )
-        return arrange(frame, self.numbers, self.levels)
+        return arrange(frame, self.numbers, self.levels, self.written)

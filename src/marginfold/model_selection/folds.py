@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from marginfold.errors import (
     CancelledError,
+    ExhaustedWarning,
     InvalidParameterError,
     MarginfoldWarning,
     warn,
@@ -122,8 +124,17 @@ class _Fit:
 
 
 def score_fold(fold: tuple[Array, Array], *, trial: Trial, rows: SearchRows) -> FoldScores:
-    """Fit on the first rows of the fold and score on the second."""
-    part = rows.part(*fold)
+    """Fit on the first rows of the fold and score on the second.
+
+    Numbers of components that a fold does not have are tried all the same, and no news: the fit to
+    all rows warns if the chosen number is not there.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExhaustedWarning)
+        return _scored(rows.part(*fold), trial)
+
+
+def _scored(part: FoldRows, trial: Trial) -> FoldScores:
     shape = trial.shape
     fit_seconds, score_seconds = np.zeros(shape), np.zeros(shape)
     test = {name: np.full(shape, np.nan) for name in trial.scorers}
