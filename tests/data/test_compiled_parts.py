@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from marginfold import GESVC, LSVA, MRGEPSVC, WSVDA, SubspaceSearchCV
+from marginfold import GESVC, LSVA, MRGEPSVC, WSVDA, PathSearchCV, SubspaceSearchCV
 from marginfold.data.models import load_model, save_model
 from marginfold.errors import InvalidInputError
 
@@ -64,6 +64,8 @@ SEARCHES = {
         cv=3,
     ),
     "randomized": RandomizedSearchCV(GESVC(), {"C": [1, 10, 100]}, n_iter=2, cv=3, random_state=0),
+    "path": PathSearchCV(GESVC(), C=[1, 10], graph_weight=[0.1, 1], cv=3),
+    "neighbors": SubspaceSearchCV(WSVDA(2), n_neighbors=[1, 5], cv=3),
     "subspace": SubspaceSearchCV(LSVA(2), graph_weight=[0.1, 1], cv=3),
     "subspace of two scores": SubspaceSearchCV(
         LSVA(2), C=[1, 10], cv=3, scoring=["accuracy", "neg_log_loss"], refit="accuracy"

@@ -12,6 +12,7 @@ from marginfold.linalg.tall import (
     by_columns,
     column_signs,
     gram,
+    principal_rotation,
     row_blocks,
 )
 
@@ -81,3 +82,24 @@ def test_shared_rows_leave_their_input_alone():
     given = Z.copy()
     SharedRows(given)
     assert (given == Z).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_principal_rotation_is_proper_and_leaves_no_correlation(seed):
+    random = np.random.default_rng(seed)
+    points = random.standard_normal((50, 2)) @ random.standard_normal((2, 2)) + 5.0
+    rotation = principal_rotation(points)
+    assert_allclose(rotation.T @ rotation, np.eye(2), atol=1e-14)
+    assert np.linalg.det(rotation) == pytest.approx(1.0)
+    assert rotation[0, 0] >= 0
+    turned = points @ rotation
+    assert abs(np.corrcoef(turned.T)[0, 1]) < 1e-10
+    assert turned[:, 0].var() >= turned[:, 1].var()
+    sizes = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    assert_allclose(np.sort(turned.var(axis=0))[::-1], sizes**2 / 50)
+
+
+def test_points_on_their_axes_are_not_turned():
+    points = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    assert_allclose(principal_rotation(points), np.eye(2), atol=1e-15)
+    assert_allclose(principal_rotation(np.ones((3, 2))), np.eye(2), atol=1e-15)

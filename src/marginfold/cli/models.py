@@ -132,18 +132,19 @@ def _answer(
     kept = list(dict.fromkeys(keep or []))
     saved = Saved(path, data, _load(path))
     frame, notes = _read_rows(saved.model, data, kept, reading)
-    with warnings.catch_warnings():  # unseen levels are noted already
+    show_notes(notes)
+    with warnings.catch_warnings():  # unseen levels are noted below
         warnings.filterwarnings("ignore", message="Found unknown categories")
         new, said = answer(saved, frame)
     clash = [name for name in kept if name in new]
     if clash:
         raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
-    notes += said
-    show_notes(notes)
+    said = [*_unseen(saved.model, frame), *said]
+    show_notes(said)
     import pandas
 
     result = pandas.concat([frame[kept], pandas.DataFrame(new, index=frame.index)], axis="columns")
-    _write(result, notes, out, overwrite=overwrite, as_json=as_json)
+    _write(result, [*notes, *said], out, overwrite=overwrite, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -227,9 +228,8 @@ def _load(path: Path) -> TableModel:
 def _read_rows(
     model: TableModel, data: Path, keep: list[str], reading: Reading
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Read the rows to work on; note what is not used, was changed or is unknown."""
+    """Read the rows to work on; note what is not used or was changed."""
     from marginfold.data import read_table
-    from marginfold.data.columns import unseen_levels
     from marginfold.data.tables import NOTES
     from marginfold.data.target import check_columns, listed
 
@@ -240,7 +240,14 @@ def _read_rows(
     extra = [name for name in frame.columns if name not in used]
     notes = [f"columns that the model does not use: {listed(extra)}"] if extra else []
     notes += [note for name, note in frame.attrs.get(NOTES, {}).items() if name in used]
-    return frame, [*notes, *unseen_levels(model.pipeline["columns"], model.arranged(frame))]
+    return frame, notes
+
+
+def _unseen(model: TableModel, frame: pd.DataFrame) -> list[str]:
+    """Return notes on words that the model has never seen."""
+    from marginfold.data.columns import unseen_levels
+
+    return unseen_levels(model.pipeline["columns"], model.arranged(frame))
 
 
 def _write(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -17,12 +17,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from marginfold._version import __version__
+from marginfold.compare.importance import (
+    IMPORTANCE,
+    added_errors,
+    held_out_rows,
+    importance_results,
+)
 from marginfold.compare.measures import measure, measure_all
 from marginfold.compare.methods import METHODS, PERMUTED_GRAPH, Size, procedure, suitable
-from marginfold.compare.plan import fold_seconds, planned_rows
+from marginfold.compare.plan import fold_seconds, planned_rows, without_the_dearest
 from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.target import listed
 from marginfold.errors import InvalidInputError, InvalidParameterError, NoDirectionError
+from marginfold.estimators.margin_map import MarginMap
 from marginfold.linalg.tall import Array
 from marginfold.protocols.records import Result
 from marginfold.protocols.results import coordinate_results
@@ -49,6 +56,9 @@ RARE, SAMPLE_SEED = 10, 0
 
 DRAWN_ROWS = 1_000
 """Held-out rows in a picture, at most."""
+
+ANCHOR = "anchor"
+"""The metric of a record that holds one coordinate of the anchor of a class."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +101,21 @@ class Comparison:
     ) -> Comparison:
         """Read the table and decide what is run on it, and on how many of its rows."""
         rows = source.read()
+        dear: dict[str, str] = {}
         if budget is not None:
             size = rows.size
             planned, _ = suitable(size, methods)
             n = len(rows.labels)
+            if methods is None:
+                table = (n, size.n_columns, size.n_classes)
+                planned, dear = without_the_dearest(planned, *table, budget)
             n_taken = planned_rows(planned, n, size.n_columns, size.n_classes, budget)
             if n_taken < n:
                 source = replace(source, n_taken=n_taken)
                 rows = source.read()
         usable, notes = _usable_folds(rows.labels, n_folds)
         names, left_out = suitable(rows.size, methods)
+        names, left_out = [name for name in names if name not in dear], {**left_out, **dear}
         if all(METHODS[name].control for name in names):
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
             why = reasons or "only controls were named"
@@ -166,6 +181,12 @@ class Comparison:
             for method in self.methods
             if method in PICTURES
         ]
+
+    def importance_tasks(self, method: str) -> list[Task]:
+        """Return the task that finds which columns matter to a method."""
+        rows, work = self.source.read(), partial(weigh_columns, source=self.source)
+        options = self.options[method]
+        return [Task(STUDY, rows.name, method, IMPORTANCE, 0, 0, options, work=work)]
 
     def sent(self) -> Comparison:
         """Return the same comparison for machines that do not see the file.
@@ -244,15 +265,49 @@ def _prepared(task: Task, source: Source) -> tuple[LabelledTable, Array, Fold, A
 
 @_many_classes()
 def draw(task: Task, *, source: Source) -> list[Result]:
-    """Return two coordinates of held-out rows."""
-    _, _, fold, made = _prepared(task, source)
+    """Return two coordinates of held-out rows, and those of the anchors of classes if there are."""
+    rows, test, fold, made = _prepared(task, source)
     untuned = made[:-1] if isinstance(made, Pipeline) else clone(made.estimator)
     transformer = untuned.fit(fold.X, fold.y)
     drawn = np.random.default_rng(task.seed).permutation(len(fold.X_test))[:DRAWN_ROWS]
     Z = transformer.transform(fold.X_test[drawn])
     if Z.shape[1] < 2:
         raise Skip(f"{task.method} finds one component only")
-    return coordinate_results(Z[:, :2], map(str, fold.y_test[drawn]))
+    numbers = rows.row_numbers[test[drawn]].tolist()
+    results = coordinate_results(Z[:, :2], map(str, fold.y_test[drawn]), numbers)
+    return results + _anchor_results(transformer)
+
+
+def _anchor_results(transformer: Any) -> list[Result]:
+    last = transformer[-1] if isinstance(transformer, Pipeline) else transformer
+    if not isinstance(last, MarginMap):
+        return []
+    return [
+        Result(ANCHOR, float(value), {"label": str(label)}, dimension=k)
+        for label, place in zip(last.classes_, last.anchors_, strict=True)
+        for k, value in enumerate(place, start=1)
+    ]
+
+
+@_many_classes()
+def weigh_columns(task: Task, *, source: Source) -> list[Result]:
+    """Return how many errors shuffling each column of held-out rows adds.
+
+    The columns are those of the table, before anything is encoded.
+    """
+    rows, test, fold, made = _prepared(task, source)
+    n_rows = held_out_rows(len(test), rows.frame.shape[1])
+    taken = np.sort(np.random.default_rng(task.seed).permutation(len(test))[:n_rows])
+    train = folds(rows.labels, task.options["folds"], task.seed)[task.fold][0]
+    encode = rows.encoder(train)
+    made.fit(fold.X, fold.y)
+
+    def answer(frame: pd.DataFrame) -> Array:
+        return np.asarray(made.predict(encode(frame)))
+
+    held_out = rows.frame.iloc[test[taken]]
+    added = added_errors(answer, held_out, fold.y_test[taken], task.seed)
+    return importance_results(list(rows.frame.columns), added)
 
 
 @dataclass(frozen=True)
@@ -326,14 +381,22 @@ class LabelledTable:
         digest.update("\n".join(map(str, self.labels.tolist())).encode())
         return digest.hexdigest()[:24]
 
+    @property
+    def row_numbers(self) -> Array:
+        """The number of each row in the file; 1 is the first below the heading."""
+        return np.asarray(self.frame.index) + 1
+
     def encoded(self, train: Array, test: Array) -> tuple[Array, Array]:
         """Return rows as numbers; medians, scales and levels are those of the training rows."""
+        encode = self.encoder(train)
+        return encode(self.frame.iloc[train]), encode(self.frame.iloc[test])
+
+    def encoder(self, train: Array) -> Callable[[pd.DataFrame], Array]:
+        """Return what makes numbers of rows, learnt from the training rows."""
         from marginfold.data.columns import encoder
 
         fitted = encoder(self.columns, "standard").fit(self.frame.iloc[train])
-        parts = (fitted.transform(self.frame.iloc[part]) for part in (train, test))
-        rows, new = (np.asarray(part, dtype=np.float64) for part in parts)
-        return rows, new
+        return lambda frame: np.asarray(fitted.transform(frame), dtype=np.float64)
 
 
 def _state(path: Path) -> tuple[Any, ...]:

@@ -198,14 +198,13 @@ def unseen_levels(part: ColumnTransformer, arranged: pd.DataFrame) -> list[str]:
     notes = []
     names = next(names for kind, _, names in part.transformers_ if kind == "levels")
     for name, known in zip(names, fitted[-1].categories_, strict=True):
-        present = arranged[name].dropna()
-        unseen = present[~present.isin(known)]
+        words = arranged[name].fillna(MISSING_LEVEL)
+        unseen = words[~words.isin(known)]
         if len(unseen):
-            rows = "1 row" if len(unseen) == 1 else f"{len(unseen)} rows"
-            words = listed([repr(word) for word in dict.fromkeys(unseen.tolist())])
+            rows = "1 row holds" if len(unseen) == 1 else f"{len(unseen)} rows hold"
             notes.append(
-                f"column {name!r}: {words} in {rows}, unknown to the model and taken as none of "
-                "its levels"
+                f"column {name!r}: {rows} what the model has never seen "
+                f"({listed(sorted(set(unseen)))}), taken as none of its levels"
             )
     return notes
 

@@ -57,6 +57,7 @@ from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.projection import AffineSubspace, FixedPoint, Learned, LeastSquares
+from marginfold.estimators.second_axis import SecondAxis
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
@@ -94,8 +95,8 @@ TYPES = (
     *(ExactKernel, KernelExpansion, Linear, LowRankKernel, Transformed),
     *(Automatic, InteriorPoint, LibSVM),
     *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
-    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
-    *(NeighborsClassifier, PathSearchCV, SubspaceSearchCV),
+    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, SecondAxis),
+    *(NeighborsClassifier, PathSearchCV, SubspaceSearchCV, TableModel),
     *(DateStyle, NumberStyle, Reading),
 )
 """The public estimators, and what a fitted one may be made of."""

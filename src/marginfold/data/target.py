@@ -150,7 +150,7 @@ def split_target(
             f"target {target!r} is missing in {int(missing.sum())} of {len(frame)} rows; fill it "
             "in, or leave these rows out with --drop-missing-target (drop_missing=True)."
         )
-    kept = frame[~missing.to_numpy()].reset_index(drop=True)
+    kept = frame.reset_index(drop=True)[~missing.to_numpy()]  # indexed by the rows of the file
     labels = _labels(kept[target])
     _check_classes(target, kept[target], labels)
     features = kept.drop(columns=[target])

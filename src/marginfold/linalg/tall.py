@@ -109,6 +109,18 @@ def column_signs(vectors: Array) -> Array:
     return np.asarray(signs)
 
 
+def principal_rotation(points: Array) -> Array:
+    """Return the proper rotation, shape (2, 2), that puts points on their principal axes.
+
+    ``points @ rotation`` varies most along its first column, which grows with that of the points
+    (or stands still with it and grows with the second); both columns are uncorrelated.
+    """
+    centred = points - points.mean(axis=0)
+    (a, c), (_, b) = centred.T @ centred
+    angle = 0.5 * np.arctan2(2.0 * c, a - b)  # from -90 to 90 degrees
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
 class SharedRows:
     """Rows that many problems share: centred, with a column of ones for the bias.
 

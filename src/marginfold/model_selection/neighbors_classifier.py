@@ -76,7 +76,8 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the class that most neighbors have; of equal votes the one that sorts first."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[shares.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> Array:
         """Return the shares of the votes, of shape (n_samples, n_classes)."""
