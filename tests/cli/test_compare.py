@@ -402,3 +402,52 @@ def test_the_queries_of_a_report_find_the_records_of_its_numbers(tmp_path, capsy
     assert len(rows) == 2
     values = [row[5] for row in rows]
     assert errors_of(said)["LDA"] == pytest.approx(100 * np.mean(values))
+
+
+# ------------------------------------------------------------------------------ keeping the best
+
+
+def test_the_best_method_is_saved_as_it_was_measured_and_predicts(tmp_path, capsys):
+    pytest.importorskip("skops")
+    from marginfold.compare.kept import keep
+    from marginfold.compare.runs import Comparison, Source
+    from marginfold.data import load_model
+
+    rng = np.random.default_rng(0)
+    kind = np.arange(60) % 3
+    frame = pd.DataFrame(rng.standard_normal((60, 3)) + 3.0 * np.eye(3)[kind], columns=list("abc"))
+    path, model = tmp_path / "t.csv", tmp_path / "best.skops"
+    frame.assign(kind=kind).to_csv(path, index=False)
+    said = compare(tmp_path, capsys, path, "-t", "kind", "--methods", "lda,pca", "--save", model)
+    assert said["saved"] == str(model)
+    assert "SubspaceSearchCV(" in said["python"]
+    expected = keep(said["best"], Comparison.of(Source(str(path), "kind"), [said["best"]]))
+    np.testing.assert_array_equal(load_model(model).predict(frame), expected.predict(frame))
+    rows = tmp_path / "new.csv"
+    frame.to_csv(rows, index=False)
+    assert main(["predict", str(model), str(rows), "--out", str(tmp_path / "said.csv")]) == 0
+
+
+def test_a_model_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path, capsys
+):
+    pytest.importorskip("skops")
+    people(45, ODD_LABELS).to_csv(tmp_path / "p.csv", index=False)
+    (tmp_path / "there.skops").write_text("mine")
+    arguments = ["compare", str(tmp_path / "p.csv"), "-t", "kind", "--run", str(tmp_path / "run")]
+    assert main([*arguments, "--save", str(tmp_path / "there.skops")]) == 2
+    assert (tmp_path / "there.skops").read_text() == "mine"
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_is_saved_where_nothing_was_learnt(tmp_path, capsys):
+    pytest.importorskip("skops")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((80, 2)), columns=["a", "b"])
+    frame["kind"] = rng.permutation(np.arange(80) % 8 == 0).astype(int)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    arguments = ["compare", str(tmp_path / "p.csv"), "-t", "kind", "--methods", "lda"]
+    saved = tmp_path / "m.skops"
+    assert main([*arguments, "--run", str(tmp_path / "run"), "--save", str(saved)]) == 1
+    assert "was not written" in capsys.readouterr().err
+    assert not saved.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache, partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -57,7 +58,13 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def comparison(source):
-    return Comparison.of(source, KEPT, n_folds=3, n_repeats=2)
+    return Comparison.of(source, KEPT, n_folds=2, n_repeats=2)
+
+
+@pytest.fixture(scope="module")
+def kept(comparison):
+    """A function from a method to its model of all rows."""
+    return cache(partial(keep, comparison=comparison))
 
 
 @pytest.fixture(scope="module")
@@ -78,36 +85,42 @@ def cross_validated(made, comparison, seed):
 
 
 @pytest.mark.parametrize("method", KEPT)
-def test_the_cross_validated_error_of_what_is_kept_is_that_of_the_table(method, comparison, store):
-    kept = keep(method, comparison).method
+def test_the_cross_validated_error_of_what_is_kept_is_that_of_the_table(
+    method, comparison, kept, store
+):
     measured = [r.value for r in store.read(method=method, metric="error")]
-    again = [error for seed in range(2) for error in cross_validated(kept, comparison, seed)]
+    again = [
+        error
+        for seed in range(2)
+        for error in cross_validated(kept(method).method, comparison, seed)
+    ]
     assert again == measured
     row = next(r for r in conclude(comparison, store).rows if r.method == method)
     assert row.error == pytest.approx(100 * np.mean(again), rel=1e-12)
 
 
 @pytest.mark.parametrize("method", KEPT)
-def test_the_python_lines_fit_the_same_model(method, comparison):
+def test_the_python_lines_fit_the_same_model(method, comparison, kept):
     names: dict[str, object] = {}
     exec(how_to_keep(method, comparison).snippet, names)
-    kept = keep(method, comparison)
-    np.testing.assert_array_equal(names["answers"], kept.predict(comparison.source.read().frame))
-    assert repr(names["model"].method) == repr(kept.method)
+    expected = kept(method)
+    np.testing.assert_array_equal(
+        names["answers"], expected.predict(comparison.source.read().frame)
+    )
+    assert repr(names["model"].method) == repr(expected.method)
 
 
 @pytest.mark.parametrize("method", KEPT)
-def test_a_saved_model_predicts_as_the_kept_one(method, comparison, tmp_path):
+def test_a_saved_model_predicts_as_the_kept_one(method, comparison, kept, tmp_path):
     pytest.importorskip("skops", reason="model files need the extra cli")
     from marginfold.data.models import load_model, save_model
 
     if method == "LightGBM":
         pytest.skip("model files hold no models of LightGBM")
-    kept = keep(method, comparison)
-    save_model(kept, tmp_path / "m.skops")
+    save_model(kept(method), tmp_path / "m.skops")
     frame = comparison.source.read().frame
     loaded = load_model(tmp_path / "m.skops")
-    np.testing.assert_array_equal(loaded.predict(frame), kept.predict(frame))
+    np.testing.assert_array_equal(loaded.predict(frame), kept(method).predict(frame))
 
 
 def test_a_sample_is_compared_on_and_all_rows_are_kept(source):
@@ -172,7 +185,7 @@ def test_the_answers_of_every_held_out_row_are_in_the_records(comparison, store)
         answers = held_out_answers(comparison, store, method)
         expected = []
         for seed in range(2):
-            for train, test in folds(rows.labels, 3, seed):
+            for train, test in folds(rows.labels, 2, seed):
                 X, X_test = rows.encoded(train, test)
                 expected += kept.fit(X, rows.labels[train]).predict(X_test).tolist()
         assert answers.said.tolist() == expected
@@ -184,12 +197,12 @@ def test_the_answers_of_every_held_out_row_are_in_the_records(comparison, store)
 
 def test_the_other_scores_are_those_of_scikit_learn(comparison, store):
     rows = comparison.source.read()
-    train, test = folds(rows.labels, 3, 1)[2]
+    train, test = folds(rows.labels, 2, 1)[1]
     X, X_test = rows.encoded(train, test)
     y, y_test = rows.labels[train], rows.labels[test]
     for method in ("logistic regression", "SVC rbf", "all features"):
         made = comparison.procedure(method).fit(X, y)
-        found = {r.metric: r.value for r in store.read(method=method, seed=1, fold=2)}
+        found = {r.metric: r.value for r in store.read(method=method, seed=1, fold=1)}
         balanced = balanced_accuracy_score(y_test, made.predict(X_test))
         assert found["balanced accuracy"] == pytest.approx(balanced)
         has_chances = hasattr(made, "predict_proba")
@@ -201,6 +214,24 @@ def test_the_other_scores_are_those_of_scikit_learn(comparison, store):
         assert ("log loss" in found) is has_chances
         if has_chances:
             assert found["log loss"] == pytest.approx(log_loss(y_test, scores))
+
+
+def test_records_of_an_earlier_layout_are_left_alone_and_not_counted(source, tmp_path):
+    """Their tasks had other options, and neither scores nor answers."""
+    comparison = Comparison.of(source, ["lda"], n_folds=2, n_repeats=1)
+    with RecordStore(tmp_path) as opened:
+        for task in comparison.fold_tasks():
+            options = {**task.options, "heads": ["1-nn"], "inner_folds": 3}
+            del options["procedure"]
+            old = dataclasses.replace(task, options=options)
+            opened.write(old, [Result("error", 0.0, {"head": "1-nn"}, 1)], seconds=0.1)
+        assert conclude(comparison, opened).best == ""
+        assert len(held_out_answers(comparison, opened, "LDA").rows) == 0
+        run_tasks(comparison.fold_tasks(), opened)
+        verdict = conclude(comparison, opened)
+        assert verdict.rows[0].error > 0
+        assert len(held_out_answers(comparison, opened, "LDA").rows) == 90
+        assert len(opened.read(metric="error", method="LDA")) == 4
 
 
 def test_given_parameters_are_not_chosen(comparison):

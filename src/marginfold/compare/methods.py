@@ -251,11 +251,12 @@ def procedure(name: str, size: Size, fixed: Mapping[str, Any] | None = None) -> 
         name: list(values) for name, values in method.grid.items() if name not in given
     }
     if by_neighbors:
-        dimensions = grid.pop("n_components", None) or _dimensions(estimator.n_components, given)
+        most = estimator.n_components
+        dimensions = grid.pop("n_components", None) or _dimensions(most, given)
         return SubspaceSearchCV(
             estimator,
             **grid,
-            n_components=[k for k in dimensions if k <= estimator.n_components],
+            n_components=sorted({min(k, most) for k in dimensions}),
             n_neighbors=neighbors,
             cv=size.folds,
             error_score="raise",
@@ -490,7 +491,7 @@ METHODS: dict[str, Compared] = {
         "boosted trees",
         _boosting,
         complexity=6,
-        seconds=1.5,
+        seconds=0.6,
     ),
     "LightGBM": Compared(
         "boosted trees of LightGBM",
