@@ -411,7 +411,7 @@ def test_the_best_method_is_saved_as_it_was_measured_and_predicts(tmp_path, caps
     pytest.importorskip("skops")
     from marginfold.compare.kept import keep
     from marginfold.compare.runs import Comparison, Source
-    from marginfold.data import load_model
+    from marginfold.data.models import load_model
 
     rng = np.random.default_rng(0)
     kind = np.arange(60) % 3

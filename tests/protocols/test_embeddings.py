@@ -112,55 +112,6 @@ def test_nested_choice_without_weights_is_of_the_dimension_alone(wine):
     assert (result.params, result.dimension, result.value) == ({"head": "1-nn"}, k, error)
 
 
-def test_the_rows_themselves_have_one_answer(wine):
-    X, y, X_test, y_test = wine
-    (result,) = measure(EmbeddingMethod(None, nested=False), wine, ["5-nn"])
-    classifier = KNeighborsClassifier(5).fit(X, y)
-    assert result.value == np.mean(classifier.predict(X_test) != y_test)
-    assert (result.params, result.dimension) == ({"head": "5-nn"}, None)
-
-
-def nested_by_hand(make, weights, depth, head, wine, *, n_folds, seed):
-    """Literal double loop: mean error of inner folds, least first, then dimension, then weight."""
-    X, y = wine[:2]
-    candidates = []
-    for weight, k in product(weights, range(1, depth + 1)):
-        inner = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, y)
-        errors = [error_of(HEADS[head], make(weight), k, X[a], y[a], X[b], y[b]) for a, b in inner]
-        candidates.append((round(math.fsum(errors) / n_folds, 12), k, weight))
-    _, k, weight = min(candidates)
-    return weight, k, error_of(HEADS[head], make(weight), k, *wine)
-
-
-def test_nested_choice_is_the_literal_double_loop(wine):
-    embedding = EmbeddingMethod(LSVA(n_components=3), WEIGHTS[:2])
-    heads = ["1-nn", "centroid"]
-    results = measure_nested(embedding, wine, heads, n_folds=3, seed=1)
-    for head, result in zip(heads, results, strict=True):
-        weight, k, error = nested_by_hand(
-            lambda w: LSVA(graph_weight=w), WEIGHTS[:2], 3, head, wine, n_folds=3, seed=1
-        )
-        assert result.params == {"head": head, "graph_weight": weight}
-        assert (result.dimension, result.value) == (k, error)
-
-
-def test_nested_choice_without_weights_is_of_the_dimension_alone(wine):
-    (result,) = measure_nested(EmbeddingMethod(PCA(5)), wine, ["1-nn"], n_folds=4, seed=2)
-    _, k, error = nested_by_hand(lambda _: PCA(), [0], 5, "1-nn", wine, n_folds=4, seed=2)
-    assert (result.params, result.dimension, result.value) == ({"head": "1-nn"}, k, error)
-
-
-def test_a_nested_choice_with_its_curve_adds_all_dimensions_at_the_chosen_weight(wine):
-    embedding = EmbeddingMethod(LSVA(n_components=3), WEIGHTS)
-    chosen, *curve = measure_nested(embedding, wine, ["1-nn"], n_folds=3, seed=0, with_curve=True)
-    assert measure_nested(embedding, wine, ["1-nn"], n_folds=3, seed=0) == [chosen]
-    assert {r.metric for r in curve} == {"error by dimension"}
-    everything = measure(embedding, wine, ["1-nn"])
-    at_weight = [r for r in everything if r.params == chosen.params]
-    assert [(r.dimension, r.value) for r in curve] == [(r.dimension, r.value) for r in at_weight]
-    assert chosen.value == curve[chosen.dimension - 1].value
-
-
 def test_the_rows_themselves_leave_nothing_to_choose(wine):
     embedding = EmbeddingMethod(None, nested=False)
     (plain,) = measure(embedding, wine, ["1-nn"])
