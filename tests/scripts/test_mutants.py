@@ -50,8 +50,8 @@ def test_a_mutant_changes_its_place_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_every_mutant_of_the_core_is_python(room: str) -> None:
-    for mutant in sample([room], 10**6, seed=0):
+def test_mutants_of_the_core_are_python(room: str) -> None:
+    for mutant in sample([room], 100, seed=0):
         text = (ROOT / PACKAGE / mutant.file).read_text()
         compile(mutant.source(text), mutant.file, "exec")
 
