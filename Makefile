@@ -47,6 +47,11 @@ format: install ## let ruff repair what it can
 	$(BIN)/ruff check --fix $(RUFF_PATHS)
 	$(BIN)/ruff format $(RUFF_PATHS)
 
+.PHONY: try
+try: install ## compare, keep, predict on 12 tables of statsmodels and R, beside logistic regression and SVC (about 6 minutes)
+	@"$(PYTHON)" scripts/install.py try
+	@.venv-try/bin/python scripts/try_tables.py
+
 bench: install ## measure everything in benchmarks/ beside the other libraries of benchmarks/peers.txt (long)
 	@"$(PYTHON)" scripts/install.py peers
 	@.venv-bench/bin/python benchmarks/run.py
@@ -66,6 +71,6 @@ lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)
 
 clean: ## remove .venv, caches and everything built
-	rm -rf .venv .venv-bench build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf .venv .venv-bench .venv-try build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -350,6 +350,29 @@ def test_the_clock_stops_what_runs_away_and_says_so(tmp_path, monkeypatch, capsy
     assert strict(capsys.readouterr().out)["tasks"]["done"] == 4
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_when_the_budget_is_spent_no_further_method_is_begun(jobs, monkeypatch, capsys):
+    """The answer says which; the same command takes them up and ends as if undisturbed."""
+    people(45, ODD_LABELS).to_csv("p.csv", index=False)
+    arguments = ["compare", "p.csv", "-t", "kind", "--methods", "lda,pca", *SHORT, "--json"]
+    folders = [["--run", name, "--jobs", jobs] for name in ("spent", "whole")]
+    with monkeypatch.context() as hasty:
+        hasty.setattr("marginfold.cli.compare.LEAST_BEGUN", 0.0)
+        assert main([*arguments, *folders[0], "--budget", "0.000001s"]) == 1
+    said = strict(capsys.readouterr().out)
+    assert {row["reason"].split(";")[0] for row in said["methods"]} == {
+        "not begun within the budget of 1e-06 s"
+    }
+    resumed, whole = (_answer([*arguments, *folder], capsys) for folder in folders)
+    assert errors_of(resumed) == errors_of(whole)
+    assert resumed["recommendation"] == whole["recommendation"]
+
+
+def _answer(arguments, capsys):
+    assert main(arguments) == 0
+    return strict(capsys.readouterr().out)
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [(None, 60.0), ("60s", 60.0), ("90", 90.0), ("2m", 120.0), (" 1.5 h ", 5400.0), (".5s", 0.5)],

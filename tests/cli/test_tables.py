@@ -162,7 +162,7 @@ def test_what_a_model_has_not_seen_is_noted_or_refused(folder, capsys):
     assert "column 'town': blanks around" in err
     table[:3].to_csv("bare.csv", index=False)
     code, _, err = run(capsys, "predict", "m.skops", "bare.csv")
-    assert (code, err.count("\n")) == (2, 1)
+    assert (code, err.count("error: ")) == (2, 1)
     assert "column 'share' had percent signs when the model was fitted" in err
     (folder / "other.csv").write_text(american(table[:3]).replace("$", "€"), encoding="utf-8")
     code, _, err = run(capsys, "predict", "m.skops", "other.csv")

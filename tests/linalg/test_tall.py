@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from threadpoolctl import threadpool_info
 
 from marginfold.linalg import tall as rows_module
 from marginfold.linalg.tall import (
@@ -13,7 +12,6 @@ from marginfold.linalg.tall import (
     by_columns,
     column_signs,
     gram,
-    one_blas_thread,
     principal_rotation,
     row_blocks,
 )
@@ -84,27 +82,6 @@ def test_shared_rows_leave_their_input_alone():
     given = Z.copy()
     SharedRows(given)
     assert (given == Z).all()
-
-
-def blas_threads():
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-
-def test_one_blas_thread_and_back():
-    before = blas_threads()
-    with one_blas_thread():
-        assert set(blas_threads()) <= {1}
-        with one_blas_thread():
-            assert set(blas_threads()) <= {1}
-        assert set(blas_threads()) <= {1}
-    assert blas_threads() == before
-
-
-def test_threads_come_back_after_an_error():
-    before = blas_threads()
-    with pytest.raises(KeyError), one_blas_thread():
-        raise KeyError
-    assert blas_threads() == before
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -58,16 +58,20 @@ if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
     from marginfold.compare.runs import Comparison, Source
     from marginfold.data import Reading
+    from marginfold.executors import ProcessPool
     from marginfold.protocols.records import RecordStore
     from marginfold.protocols.run import Summary
     from marginfold.protocols.studies import Task
 
-CLOCK = 10.0
+CLOCK = 3.0
 """The clock stops a comparison after so many budgets: then the plan was far too low, or the machine
-is very busy with something else."""
+is very busy with something else.  After one budget no further method is begun."""
 
 LEAST_CLOCK = 60.0
 """Seconds that the clock allows, however small the budget."""
+
+LEAST_BEGUN = 10.0
+"""Seconds in which methods are begun, however small the budget."""
 
 OPENING = 0.5
 """Seconds of planned work that this process does before others have started, to have a first row
@@ -86,8 +90,9 @@ Examples:
 A name of 'marginfold datasets' stands for that set. The budget decides how many rows are taken (a
 sample of a large table), and methods that make clearly more errors than the best after a few folds
 are not measured on the others; the answer says what was left out. --thorough leaves nothing out.
-The plan follows from the size of the table and not from a clock, so the same command gives the same
-answer everywhere.
+The plan follows from the size of the table, so the same command gives the same answer everywhere;
+only on a machine that is much slower no further method is begun when the time is over, and the
+answer says so.
 What was computed is kept in marginfold-runs/compare-NAME (--run names another folder): a stopped
 comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
 need not see the file. --save fits the best method to all rows as it was measured, choices inside,
@@ -178,8 +183,7 @@ def compare(
             show_json(_result(data, comparison, verdict, work.counts(), folder, report, saved))
         else:
             _show(verdict, comparison, saved)
-            if verdict.best:
-                typer.echo(f"records: {store.path}")
+            typer.echo(f"records: {store.path}")
             if report is not None:
                 typer.echo(f"report:  {report}")
     if not verdict.best:
@@ -277,31 +281,36 @@ class _Work:
         with_pictures: bool,
         quiet: bool,
     ) -> None:
-        self.comparison = comparison if scheduler is None else comparison.sent()
+        self.comparison = comparison.sent()  # the table is read once, and not by every process
         self.store = store
         self.n_jobs = 1 if scheduler else jobs or JOBS
         self.scheduler = scheduler
         self.with_pictures = with_pictures
         self.quiet = quiet
         self.summaries: list[Summary] = []
+        self.begun: set[str] = set()
+        self.deadline = inf
 
     def run(self, seconds: float | None) -> float | None:
         """Compute what the records lack; return the seconds after which the clock stopped it."""
         from marginfold.compare.race import rounds
 
         begun = time.monotonic()
+        self.deadline = begun + max(self.comparison.budget or inf, LEAST_BEGUN)
         try:
             with (
                 _clock(seconds),
+                self._processes() as pool,
                 shown_standings(self.comparison, self.n_jobs, quiet=self.quiet) as view,
             ):
                 for race in rounds(self.comparison, self.store):
                     view.begin(race)
-                    self._compute(race.missing, view)
+                    self.begun |= {m for m, known in race.known.items() if known.n_measured}
+                    self._compute(race.missing, view, pool)
                 if self.with_pictures:
                     drawn = self._report_tasks()
                     view.begin_tasks(drawn)
-                    self._compute(drawn, view)
+                    self._compute(drawn, view, pool)
         except _OutOfTime:
             return time.monotonic() - begun
         return None
@@ -314,18 +323,42 @@ class _Work:
         weighed = self.comparison.importance_tasks(best) if best else []
         return self.comparison.picture_tasks() + weighed
 
-    def _compute(self, tasks: Sequence[Task], view: Standings) -> None:
-        """Compute tasks in their order; the first cheap ones here, while nobody else is ready."""
-        from marginfold.protocols.run import run_tasks
+    def _processes(self) -> contextlib.AbstractContextManager[ProcessPool | None]:
+        """Return processes that are kept over all rounds; None on a cluster, or for one process."""
+        from marginfold.executors import ProcessPool
 
-        n_here = 0 if self.scheduler or self.n_jobs == 1 else self._n_opening(tasks)
-        for some, n_jobs in ((tasks[:n_here], 1), (tasks[n_here:], self.n_jobs)):
+        alone = self.scheduler is not None or self.n_jobs == 1
+        return contextlib.nullcontext() if alone else ProcessPool(self.n_jobs)
+
+    def _compute(self, tasks: Sequence[Task], view: Standings, pool: ProcessPool | None) -> None:
+        """Compute tasks in their order; the first cheap ones here, while the others start."""
+        from marginfold.protocols.run import begin_processes, run_tasks
+
+        n_here = 0 if pool is None else self._n_opening(tasks)
+        if pool is not None and n_here < len(tasks):
+            begin_processes(tasks, pool)
+        for some, where in ((tasks[:n_here], None), (tasks[n_here:], pool)):
             if some:
                 self.summaries.append(
                     run_tasks(
-                        some, self.store, n_jobs=n_jobs, client=self.scheduler, progress=view.move
+                        some,
+                        self.store,
+                        client=self.scheduler,
+                        pool=where,
+                        refuse=self._refusal,
+                        progress=view.move,
                     )
                 )
+
+    def _refusal(self, task: Task) -> str:
+        """Return why a task is not begun: its method is a new one, and the budget is spent."""
+        if task.method not in self.begun and time.monotonic() > self.deadline:
+            return (
+                f"not begun within the budget of {self.comparison.budget:g} s; the same command "
+                "takes it up"
+            )
+        self.begun.add(task.method)
+        return ""
 
     def _n_opening(self, tasks: Sequence[Task]) -> int:
         planned = accumulate(self.comparison.fold_seconds(task.method) for task in tasks)

@@ -32,6 +32,9 @@ FOLDS = 5
 """Folds of the cross-validated error, and of the calibration; fewer if no class has so many rows,
 or, for the calibration, if the smallest has fewer."""
 
+LEAST_TRAINED = 2
+"""Rows that two classes need where parameters are chosen: then both are in every fold inside."""
+
 MEASURES = {
     "gain": "gain_",
     "new gain": "new_gain_",
@@ -101,7 +104,7 @@ def build(method: str, table: Table, settings: Settings, *, proba: bool = False)
     elif settings.kernel not in (None, "linear") and _is_ours(estimator):
         fixed["kernel"] = kernel_map(settings.kernel, table.size)
     made = procedure(method, table.size, fixed)
-    return _calibrated(made, table.size) if proba else made
+    return _calibrated(made, table) if proba else made
 
 
 def options_of(method: str, estimator: Any, *, with_graph: bool) -> dict[str, str]:
@@ -130,14 +133,20 @@ def _is_ours(estimator: Any) -> bool:
     return type(estimator).__module__.startswith("marginfold.")
 
 
-def _calibrated(estimator: Any, size: Size) -> CalibratedClassifierCV:
-    if size.n_smallest < 2:
+def _calibrated(estimator: Any, table: Table) -> CalibratedClassifierCV:
+    """Return the classifier with probabilities, calibrated by folds of the rows.
+
+    There is a row of every class in each fold, also in the training rows of the outer ones.
+    """
+    counts = np.sort(np.unique(table.labels, return_counts=True)[1])
+    n_folds = min(FOLDS, max(LEAST_TRAINED, int(counts[0] - -(-counts[0] // FOLDS))))
+    trained = int(counts[-2] - -(-counts[-2] // n_folds))
+    if counts[0] < n_folds or trained < LEAST_TRAINED:
         raise InvalidInputError(
-            "--proba needs at least two rows of every class, one to learn from and one to compare "
-            "with; add rows, or leave --proba out."
+            "--proba needs at least two rows of every class and four of the second largest, for "
+            f"folds inside folds; got {counts[0]} and {counts[-2]}. Add rows, or leave --proba out."
         )
-    n_folds = min(FOLDS, size.n_smallest)
-    cv = StratifiedKFold(n_folds, shuffle=True, random_state=size.seed)
+    cv = StratifiedKFold(n_folds, shuffle=True, random_state=table.seed)
     return CalibratedClassifierCV(estimator, cv=cv, ensemble=False)
 
 
@@ -163,7 +172,8 @@ def fit_table(
         notes = [*table.columns.notes, *_said(caught[chosen_at[-1] :])]
         error, reason = _cross_validated(estimator, table, name, n_folds)
     if reason:
-        notes.append(f"no cross-validated error: {in_words(reason)}")
+        why = in_words(reason).rstrip(".")
+        notes.append(f"no cross-validated error: too few rows for folds inside folds ({why})")
     best = {option_of(name): value for name, value in chosen_parameters(model.method).items()}
     return model, {
         "given": dict(given),
@@ -185,8 +195,10 @@ def _cross_validated(
         for done, (train, test) in enumerate(folds(table.labels, n_folds, table.seed), start=1):
             report("fits", done, n_folds + 1)
             wrong += table.count_errors(table.fit(estimator, name, train), test)
-    except ValueError as error:  # a class has too few rows for folds inside folds
-        return None, str(error)
+    except ValueError as error:
+        if table.size.n_smallest > FOLDS:
+            raise
+        return None, str(error)  # some fold inside a fold lacks a class
     return wrong / len(table.labels), ""
 
 

@@ -138,7 +138,8 @@ def _answer(
         new, said = answer(saved, frame)
     clash = [name for name in kept if name in new]
     if clash:
-        raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
+        name = quote(clash[0])
+        raise InvalidInputError(f"--keep {name} has the name of a new column; rename it.")
     said = [*_unseen(saved.model, frame), *said]
     show_notes(said)
     import pandas

@@ -76,16 +76,24 @@ class Standings:
         """Return the methods that are computed now."""
         return ", ".join(dict.fromkeys(task.method for task in self.waiting[: self.n_jobs]))
 
-    def seconds_left(self) -> float:
-        """Return about how long what waits takes: by the folds so far, else by the plan."""
+    def seconds_left(self) -> tuple[float, float]:
+        """Return about how long it takes to the next look, and to the end if nobody is stopped.
+
+        By the folds so far, and for methods without any by the plan.
+        """
         planned = sum(self.comparison.fold_seconds(m) * len(s) for m, s in self.seconds.items())
         taken = sum(sum(seconds) for seconds in self.seconds.values())
         pace = taken / planned if planned else 1.0
-        left = 0.0
-        for task in self.waiting:
-            before = self.seconds.get(task.method)
-            left += fmean(before) if before else pace * self.comparison.fold_seconds(task.method)
-        return left / self.n_jobs
+
+        def one_fold(method: str) -> float:
+            before = self.seconds.get(method)
+            return fmean(before) if before else pace * self.comparison.fold_seconds(method)
+
+        soon = sum(one_fold(task.method) for task in self.waiting)
+        whole = self.comparison.n_measurements
+        going_on = [m for m in self.comparison.methods if m not in self.stopped]
+        rest = sum(one_fold(m) * (whole - len(self.errors[m])) for m in going_on)
+        return soon / self.n_jobs, max(soon, rest) / self.n_jobs
 
 
 class Lines(Standings):
@@ -135,9 +143,8 @@ class LiveTable(Standings):
 
         whole = self.comparison.n_measurements
         all_tasks = self.n_done + len(self.waiting)
-        words = (
-            f"{self.running()}  {self.n_done}/{all_tasks}  about {self.seconds_left():.0f} s left"
-        )
+        left = " to ".join(dict.fromkeys(f"{seconds:.0f}" for seconds in self.seconds_left()))
+        words = f"{self.running()}  {self.n_done}/{all_tasks}  about {left} s left"
         table = Table("method", caption=words if self.waiting else "", box=None, pad_edge=False)
         for name in ("error %", "folds", "s/fold"):
             table.add_column(name, justify="right")

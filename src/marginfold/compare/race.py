@@ -29,8 +29,9 @@ LEAST_FOLDS = 3
 LOOKS = (3, 5, 10, 20, 40)
 """Numbers of folds after which the race looks."""
 
-WORTH = 30.0
-"""Seconds of planned work that must be left for a look: processes start anew after it."""
+WORTH = 2.0
+"""Seconds of planned work that must be left for a look: one process may wait for the last tasks of
+the other before it."""
 
 DIGITS = 9
 """Digits by which errors differ; less is rounding, and the plainer method comes first."""

@@ -25,7 +25,7 @@ from marginfold.compare.importance import (
 )
 from marginfold.compare.measures import measure, measure_all
 from marginfold.compare.methods import METHODS, PERMUTED_GRAPH, Size, procedure, suitable
-from marginfold.compare.plan import fold_seconds, planned_rows
+from marginfold.compare.plan import fold_seconds, planned_rows, without_the_dearest
 from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.target import listed
 from marginfold.errors import InvalidInputError, InvalidParameterError, NoDirectionError
@@ -101,16 +101,21 @@ class Comparison:
     ) -> Comparison:
         """Read the table and decide what is run on it, and on how many of its rows."""
         rows = source.read()
+        dear: dict[str, str] = {}
         if budget is not None:
             size = rows.size
             planned, _ = suitable(size, methods)
             n = len(rows.labels)
+            if methods is None:
+                table = (n, size.n_columns, size.n_classes)
+                planned, dear = without_the_dearest(planned, *table, budget)
             n_taken = planned_rows(planned, n, size.n_columns, size.n_classes, budget)
             if n_taken < n:
                 source = replace(source, n_taken=n_taken)
                 rows = source.read()
         usable, notes = _usable_folds(rows.labels, n_folds)
         names, left_out = suitable(rows.size, methods)
+        names, left_out = [name for name in names if name not in dear], {**left_out, **dear}
         if all(METHODS[name].control for name in names):
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
             why = reasons or "only controls were named"

@@ -60,6 +60,7 @@ from marginfold.validation.rows import (
     read_new_rows,
     unique_labels,
 )
+from marginfold.validation.sized_calls import SizedCalls
 
 COSTS = (1.0, 100.0)
 """Costs of the default classifier between which the held-out rows choose, the smaller one unless
@@ -112,7 +113,7 @@ CONSTRAINTS: dict[str, Constraint] = {
 
 
 class MarginMap(
-    ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+    SizedCalls, ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator
 ):
     """A picture of many classes: rows among class anchors on a circle.
 

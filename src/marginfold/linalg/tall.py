@@ -7,7 +7,6 @@ these functions.  Row blocks keep the temporaries in cache: memory stays linear 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -15,15 +14,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from marginfold.runtime.threads import one_thread
-
 Array = NDArray[Any]
 
 BLOCK_BYTES = 1 << 20
 """Target size of one row block."""
-
-MANY_COLUMNS = 200
-"""Columns above which threads inside a matrix product pay."""
 
 COLUMNS = 8
 """Columns that `by_columns` multiplies at a time."""
@@ -190,16 +184,3 @@ class SharedRows:
     def variances(self) -> Array:
         """The variance of each feature."""
         return np.asarray(np.einsum("ij,ij->j", self.features, self.features) / len(self.table))
-
-
-@contextmanager
-def one_blas_thread(n_columns: int = 0) -> Iterator[None]:
-    """Run many small matrix products on one thread; the former limit is restored afterwards.
-
-    With more than `MANY_COLUMNS` columns nothing is changed: large products use all threads well.
-    """
-    if n_columns > MANY_COLUMNS:
-        yield
-    else:
-        with one_thread("blas"):
-            yield

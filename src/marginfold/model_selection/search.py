@@ -34,6 +34,7 @@ from marginfold.planner.check import check_memory
 from marginfold.runtime.progress import report
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
 from marginfold.validation.row_types import refuse_lazy
+from marginfold.validation.sized_calls import SizedCalls
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -54,7 +55,7 @@ def if_best_has(method: str, step: str | None = None) -> Callable[[Method], Meth
     return cast(Callable[[Method], Method], available_if(check))
 
 
-class SharedSearch(MetaEstimatorMixin, BaseEstimator, ABC):
+class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
     """A search whose candidates share their fits on every fold; a subclass says which they are."""
 
     estimator: Any

@@ -23,9 +23,7 @@ from marginfold.model_selection.search import SharedSearch, if_best_has
 from marginfold.validation.parameters import Count, check_parameters, shown
 
 
-class SubspaceSearchCV(  # type: ignore[call-arg]
-    TransformerMixin, SharedSearch, auto_wrap_output_keys=None
-):
+class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=None):
     """Choose C, the graph weight and the numbers of components and neighbors by cross-validation.
 
     The same choice as ``GridSearchCV`` over ``Pipeline([("subspace", estimator), ("classifier",
