@@ -96,7 +96,7 @@ def test_a_next_that_is_worse_does_not_hide_one_that_may_be_as_good(table, store
     assert list(verdict.as_good) == ["PCA"]
     assert verdict.answer[1].startswith("The next, LDA, makes more errors, by +10.0 points")
     assert (
-        "1 of the 2 other methods, measured less exactly, cannot be told from the best"
+        "1 of the 2 other methods, measured less exactly, may be as good as the best"
         in (verdict.answer[1])
     )
 
@@ -153,9 +153,13 @@ def test_the_best_is_never_worse_than_the_usual_choices_and_says_by_how_much(tab
         assert means[verdict.best] == min(means.values())
         better = min(USUAL, key=means.__getitem__)
         if verdict.best not in (*USUAL, *TREES):
-            assert (
-                f"Of the usual choices, {better} is wrong on {100 * means[better]:.1f} %" in words
+            gap = row_of(verdict, better).behind
+            number = f"{gap.mean:+.1f} points (95 % interval {gap.low:+.1f} to {gap.high:+.1f})"
+            usual = (
+                f"Of the usual choices, {better} is wrong on {100 * means[better]:.1f} %: {number}"
             )
+            simplest = f"The simplest of these is {better}; its error differs from that of "
+            assert usual in words or f"{simplest}{verdict.best} by {number}" in words
             assert f"The tree ensemble {TREES[0]} is wrong on" in words
 
 

@@ -195,7 +195,7 @@ def compare(
 
 def _check(protocol: str, report: Path | None, save: Path | None, overwrite: bool) -> None:
     """Refuse early what could not be compared, not be reported or not be saved."""
-    require("pandas", *([] if report is None else ["jinja2", "matplotlib"]))
+    require("pandas", *([] if report is None else ["jinja2"]))
     require(*([] if save is None else ["skops"]))
     from marginfold.compare.runs import PROTOCOLS
 

@@ -187,7 +187,7 @@ def _ahead(found: Findings, following: str, gap: str) -> str:
         some = f"{len(found.as_good)} of the {n_others} other methods"
         return (
             f"The next, {following}, makes more errors, by {gap}; {some}, measured less exactly, "
-            "cannot be told from the best."
+            "may be as good as the best."
         )
     if n_others == 1:
         return f"The other method, {following}, makes more errors, by {gap}."
@@ -215,8 +215,13 @@ def _as_good(found: Findings) -> list[str]:
     ]
 
 
+def _simplest_method(found: Findings) -> str:
+    """Return the simplest of the methods that may be the best, by the order of the catalogue."""
+    return min([found.best, *found.as_good], key=plainness)
+
+
 def _simplest(found: Findings) -> list[str]:
-    simplest = min([found.best, *found.as_good], key=plainness)
+    simplest = _simplest_method(found)
     if simplest == found.best:
         return [f"{found.best} is also the simplest of these."]
     gap = found.gap(simplest)
@@ -246,7 +251,7 @@ def _usual_choices(found: Findings) -> list[str]:
         for row in found.others
         if row.method in TREES
     ][:1]
-    if not usual:
+    if not usual or usual[0] == _simplest_method(found):  # of which was spoken before
         return said_of_trees
     return [_beside("Of the usual choices", usual[0], found), *said_of_trees]
 

@@ -16,7 +16,7 @@ try:
     from marginfold.reports.rendering import render, write_report
     from marginfold.reports.tables import markdown, paper_section
 except ModuleNotFoundError:
-    require("jinja2", "matplotlib")
+    require("jinja2")
     raise
 
 __all__ = [

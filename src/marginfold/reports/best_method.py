@@ -41,9 +41,10 @@ def _about_the_rows(mistakes: Mistakes) -> str:
     if not mistakes.n_always:
         return "No row was answered wrongly every time it was held out."
     rows = "1 row was" if mistakes.n_always == 1 else f"{mistakes.n_always:,} rows were"
+    often = "the one time" if max(w.times for w in mistakes.always) == 1 else "every time"
     return (
-        f"{rows} answered wrongly every time: look whether their labels are right, or whether the "
-        "columns can tell at all."
+        f"{rows} answered wrongly {often} they were held out: look whether the labels are right, "
+        "or whether the columns can tell at all."
     )
 
 

@@ -35,7 +35,7 @@ NAMES, RIGHT = 40.0, 83.0
 LONGEST = 22
 """Letters of a name beside a dot; a longer one is cut, and whole when it is pointed at."""
 
-N_TICKS = 5
+N_TICKS = 4
 """Numbers of an axis, about."""
 
 LEFT, TOP, END, BOTTOM = 9.0, 4.0, 98.0, 86.0
@@ -43,6 +43,10 @@ LEFT, TOP, END, BOTTOM = 9.0, 4.0, 98.0, 86.0
 
 EDGE = 4.0
 """Percent between the frame of a map and its outermost rows."""
+
+AROUND, AROUND_FLAT, FLAT = 1.05, 0.55, 0.5
+"""Half the sides of a map with anchors on the unit circle, and of one with two opposite anchors,
+whose rows are no further than the last from the line between them; the style sheet has both."""
 
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,15}")
 """Classes that are sorted by size."""
@@ -189,9 +193,10 @@ def map_plot(
     """
     classes = sorted({point.label for point in points}, key=_in_order)
     said = f"{len(points)} rows of {len(classes)} classes: {', '.join(classes[:NAMED_CLASSES])}"
-    root = _root(title, said, "square map" if anchors else "map")
-    across = _scale([p.x for p in points], bool(anchors))
-    down = _scale([-p.y for p in points], bool(anchors))
+    tall = any(abs(y) > FLAT for _, y in (anchors or {}).values())
+    root = _root(title, said, "map" if not anchors else "square map" if tall else "flat map")
+    across = _scale([p.x for p in points], AROUND if anchors else None)
+    down = _scale([-p.y for p in points], None if not anchors else AROUND if tall else AROUND_FLAT)
     for label, (x, y) in (anchors or {}).items():
         _circle(root, across(x), down(-y), label)
     for number, label in enumerate(classes):
@@ -234,9 +239,9 @@ def _short(label: str) -> str:
     return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
 
 
-def _scale(values: Sequence[float], on_circle: bool) -> Callable[[float], float]:
-    """Return the map from a coordinate to percent of the frame."""
-    low, high = (-1.05, 1.05) if on_circle else (min(values), max(values))
+def _scale(values: Sequence[float], half: float | None) -> Callable[[float], float]:
+    """Return the map from a coordinate to percent: of the range, or of one about zero."""
+    low, high = (min(values), max(values)) if half is None else (-half, half)
     span = (high - low) or 1.0
     return lambda value: EDGE + (100 - 2 * EDGE) * (value - low) / span
 
@@ -258,8 +263,8 @@ def ticks(low: float, high: float) -> list[float]:
     Examples
     --------
     >>> from marginfold.reports.charts import ticks
-    >>> ticks(-1.2, 9.3), ticks(0, 0.4)
-    ([0.0, 2.0, 4.0, 6.0, 8.0], [0.0, 0.1, 0.2, 0.3, 0.4])
+    >>> ticks(-1.2, 7.3), ticks(0, 0.4)
+    ([0.0, 2.0, 4.0, 6.0], [0.0, 0.1, 0.2, 0.3, 0.4])
     """
     rough = (high - low) / N_TICKS
     power = 10.0 ** floor(log10(rough))

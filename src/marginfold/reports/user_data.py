@@ -55,7 +55,7 @@ def comparison_report(
     rows, target = comparison.source.read(), comparison.source.target
     sections = [
         Section("All methods", [], [_grid(verdict.rows, comparison, rows)], "methods"),
-        *_about_the_best(verdict.best, comparison, store),
+        *_about_the_best(verdict, comparison, store),
         Section(
             "Pictures",
             [],
@@ -90,9 +90,10 @@ def comparison_report(
     )
 
 
-def _about_the_best(best: str, comparison: Comparison, store: RecordStore) -> list[Section]:
-    """Return where the best method is wrong and which columns matter to it."""
-    if not best:
+def _about_the_best(verdict: Verdict, comparison: Comparison, store: RecordStore) -> list[Section]:
+    """Return where the best method is wrong and which columns matter to it, if it learnt any."""
+    best = verdict.best
+    if verdict.procedure is None:
         return []
     sections = []
     answers = held_out_answers(comparison, store, best)
