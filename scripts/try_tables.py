@@ -13,6 +13,11 @@ REST`` run as a user types them, with no other choice, and three things must hol
    to chance (`behind`, 99 %, one-sided), in each table and in the mean of all;
 3. **no fault**: every command ends with exit code 0 and without a traceback.
 
+Two answers are no fault.  Columns of ids, texts or dates are refused with the options that leave
+them out: these are added as the message says, and the card shows them.  Where ``compare`` finds
+that nothing can be predicted it keeps no model; the largest class is then its prediction, and the
+first two points are asked of that.
+
 The exit code is 1 if something does not hold, 2 if it holds but tables could not be had.
 """
 
@@ -21,6 +26,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,7 +35,6 @@ import time
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,6 +57,12 @@ HELD_OUT = 1 / 3
 TWO_SIDED, ONE_SIDED = 2.576, 2.326
 """Standard deviations of a 99 % interval, and of a 99 % bound."""
 
+NOTHING = "no method is better than the largest class"
+"""What ``compare`` says, with exit code 1, where there is nothing to keep."""
+
+ADVICE = re.compile(r"--drop (?:'[^']*'|[\w.-]*\w)")
+"""An option that a refusal names."""
+
 ALLOWED = 1.0
 """Points that the choice may be behind the better of logistic regression and SVC."""
 
@@ -71,6 +83,7 @@ class Tried:
 
     table: ForeignTable
     method: str
+    advised: tuple[str, ...]
     compared: float
     interval: tuple[float, float]
     held_out: float
@@ -130,28 +143,57 @@ def try_table(table: ForeignTable, folder: Path) -> Tried:
     train, test = split(read_table(table, DOWNLOADS), table.target)
     train.to_csv(folder / "train.csv", index=False)
     test.drop(columns=table.target).to_csv(folder / "rest.csv", index=False)
-    said = json.loads(
-        run("compare", "train.csv", "--target", table.target, "--save", "m.skops", "--json", folder)
-    )
-    run("predict", "m.skops", "rest.csv", "--out", "predicted.csv", folder)
-    predicted = pd.read_csv(folder / "predicted.csv", dtype=str, keep_default_na=False).iloc[:, -1]
+    answer = compare(table.target, folder)
+    if answer.keeps:
+        run(["predict", "m.skops", "rest.csv", "--out", "predicted.csv"], folder)
+        written = pd.read_csv(folder / "predicted.csv", dtype=str, keep_default_na=False)
+        predicted = written.iloc[:, -1].to_numpy()
+    else:
+        predicted = train[table.target].mode()[0]
     seconds = time.perf_counter() - begun
-    wrong = predicted.to_numpy() != test[table.target].to_numpy()
-    best = next(row for row in said["methods"] if row["method"] == said["best"])
+    wrong = np.asarray(predicted != test[table.target].to_numpy())
     usual_name, usual_wrong = usual(train, test, table.target)
+    error, spread, n_results, folds = answer.measured
     return Tried(
         table,
-        said["best"],
-        best["error"],
-        compared_interval(
-            best["error"], best["spread"], best["n_folds"], said["folds"], len(train), len(test)
-        ),
+        answer.method if answer.keeps else "the largest class",
+        answer.advised,
+        error,
+        compared_interval(error, spread, n_results, folds, len(train), len(test)),
         100 * float(wrong.mean()),
         100 * float(usual_wrong.mean()),
         usual_name,
         *behind(wrong, usual_wrong),
         seconds,
     )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What ``compare`` said: the best method, its error in percent, its spread over folds, the
+    number of results and of folds; whether it kept a model, and the options it asked for."""
+
+    method: str
+    measured: tuple[float, float, int, int]
+    keeps: bool
+    advised: tuple[str, ...]
+
+
+def compare(target: str, folder: Path) -> Answer:
+    """Compare and keep; once more as it is advised if columns are refused."""
+    words = ["compare", "train.csv", "--target", target, "--save", "m.skops", "--json"]
+    done = command(words, folder)
+    advised = tuple(dict.fromkeys(ADVICE.findall(done.stderr))) if done.returncode == 2 else ()
+    if advised:
+        words += shlex.split(" ".join(advised))
+        done = command(words, folder)
+    keeps = not (done.returncode == 1 and NOTHING in done.stderr)
+    if keeps:
+        check(words, done)
+    said = json.loads(done.stdout)
+    best = next(row for row in said["methods"] if row["method"] == said["best"])
+    measured = (best["error"], best["spread"], best["n_folds"], said["folds"])
+    return Answer(said["best"], measured, keeps, advised)
 
 
 def split(table: pd.DataFrame, target: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -163,15 +205,22 @@ def split(table: pd.DataFrame, target: str) -> tuple[pd.DataFrame, pd.DataFrame]
     return train.reset_index(drop=True), test.reset_index(drop=True)
 
 
-def run(*arguments: Any) -> str:
-    """Run a command in a folder, the last argument; return its standard output."""
-    *words, folder = arguments
-    done = subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, text=True)
+def run(words: list[str], folder: Path) -> None:
+    """Run a command that must not fail in a folder."""
+    check(words, command(words, folder))
+
+
+def command(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line of the package as a user does."""
+    return subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, text=True)
+
+
+def check(words: list[str], done: subprocess.CompletedProcess[str]) -> None:
+    """Refuse an exit code that is not 0, and a traceback."""
     if done.returncode or "Traceback" in done.stderr:
-        lines = done.stderr.strip().splitlines()
-        typed = " ".join(["marginfold", *words])
-        raise BrokenRoadError(f"{typed} (exit code {done.returncode}): {lines[-1:]}")
-    return done.stdout
+        last = "".join(done.stderr.strip().splitlines()[-1:])
+        typed = shlex.join(["marginfold", *words])
+        raise BrokenRoadError(f"{typed} (exit code {done.returncode}): {last}")
 
 
 # What must hold ----------------------------------------------------------------------------------
@@ -258,7 +307,7 @@ def line_of(tried: Tried) -> str:
         f"{tried.table!s:28} {tried.method:20} compared {tried.compared:5.1f}  held out "
         f"{tried.held_out:5.1f} in [{low:4.1f}, {high:5.1f}]  {tried.usual_name} "
         f"{tried.usual:5.1f} ({tried.behind:+.1f} +- {tried.noise:.1f})  {tried.seconds:3.0f} s"
-        f"{marks or ' ok'}"
+        f"{marks or ' ok'}{''.join(', ' + option for option in tried.advised)}"
     )
 
 
@@ -283,6 +332,7 @@ def card(tried: list[Tried], broken: list[str], missing: list[str], seconds: flo
     if tried:
         mean, noise = mean_behind(tried)
         lines += [
+            f"no other option  {sum(not t.advised for t in tried)} of {len(tried)}",
             f"honest           {sum(t.is_honest for t in tried)} of {len(tried)} (99 % intervals)",
             f"not behind       {sum(t.is_good for t in tried)} of {len(tried)} (1 point, 99 %)",
             f"mean difference  {mean:+.2f} points to the better of two (+- {noise:.2f})",

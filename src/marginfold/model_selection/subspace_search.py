@@ -95,7 +95,7 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
     >>> X, y = load_wine(return_X_y=True)
     >>> search = SubspaceSearchCV(LSVA(4), graph_weight=[0.1, 1, 10]).fit(scale(X), y)
     >>> search.best_params_
-    {'graph_weight': 1, 'n_components': 3}
+    {'graph_weight': 1, 'n_components': 2}
     >>> len(search.cv_results_["params"])
     12
     """
