@@ -43,6 +43,8 @@ settings.register_profile("default", deadline=None, derandomize=True, max_exampl
 settings.register_profile("torture", deadline=None, derandomize=False, max_examples=1000)
 settings.load_profile("default")
 
+pytest_plugins = ["score_card"]  # the fixture `card`, for the attacks
+
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
