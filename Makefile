@@ -34,6 +34,11 @@ test: check ## check, all tests, docstring examples and the documents' code, the
 	$(BIN)/python -m pytest -q -n $(JOBS)
 	@$(BIN)/python scripts/kernels.py $(JOBS)
 
+.PHONY: test-lowest
+test-lowest: install ## all tests with the lowest versions that pyproject.toml allows, on the oldest Python here
+	@"$(PYTHON)" scripts/install.py lowest
+	@.venv-lowest/bin/python -m pytest -q -n $(JOBS)
+
 kernels: install ## the numerically sensitive tests as on other processors (AVX2, AVX-512, SSE)
 	@$(BIN)/python scripts/kernels.py $(JOBS)
 
@@ -74,6 +79,6 @@ lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)
 
 clean: ## remove .venv, caches and everything built
-	rm -rf .venv .venv-bench .venv-try build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf .venv .venv-bench .venv-lowest .venv-try build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@
     python scripts/install.py [--installer uv|pip]     what is missing, nothing if all is there
     python scripts/install.py peers                    .venv-bench with the libraries of make bench
     python scripts/install.py try                      .venv-try with the tables of make try
+    python scripts/install.py lowest                   .venv-lowest with the lowest versions allowed
     python scripts/install.py lock [--upgrade ...]     requirements.lock anew, with options for uv
 
 Needs nothing but Python and pip.  Pythons that are too old for the package read it too, to be told
@@ -39,9 +40,8 @@ SETTINGS = {
 def main(arguments):
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "task", nargs="?", choices=("install", "peers", "try", "lock"), default="install"
-    )
+    tasks = ("install", "peers", "try", "lowest", "lock")
+    parser.add_argument("task", nargs="?", choices=tasks, default="install")
     parser.add_argument("--installer", choices=("uv", "pip"), default="uv")
     options, others = parser.parse_known_args(arguments)
     if others and options.task != "lock":
@@ -53,6 +53,8 @@ def main(arguments):
         make_beside(Path(".venv-bench"), Path("benchmarks", "peers.txt"))
     elif options.task == "try":
         make_beside(Path(".venv-try"), Path("scripts", "try.txt"))
+    elif options.task == "lowest":
+        make_lowest(Path(".venv-lowest"))
     elif options.task == "lock":
         make_lock(others)
     else:
@@ -158,6 +160,25 @@ def make_beside(venv, wanted):
     (venv / "holds").write_text(read(wanted), encoding="utf-8")
 
 
+def make_lowest(venv):
+    """Make an environment of the lowest versions that pyproject.toml allows, on the oldest Python.
+
+    What the packages named there need in turn is as new as they let it be.
+    """
+    if state_of(venv, ROOT) == "ready":
+        return
+    uv, wanted = str(program_of(Path(".venv"), "uv")), venv / "lowest.txt"
+    env = with_index(os.environ, pip_settings(Path(".venv")))
+    groups = ["--all-extras", "--group", "test", "--group", "build"]
+    lowest = ["--resolution", "lowest-direct", "--output-file", str(wanted)]
+    python = ["--quiet", "--python", str(python_of(venv))]
+    require([uv, "venv", "--quiet", "--clear", "--python", oldest_python(), str(venv)], env)
+    require([uv, "pip", "compile", *python, "pyproject.toml", *groups, *lowest], env)
+    require([uv, "pip", "install", *python, "-r", str(wanted)], env)
+    require([uv, "pip", "install", *python, "--no-deps", "--no-build-isolation", "-e", "."], env)
+    (venv / "holds").write_text(digest(ROOT), encoding="utf-8")
+
+
 def make_lock(options, venv=Path(".venv")):
     """Write the lock, without the address of any index."""
     if state_of(venv, ROOT) == "absent":
@@ -182,6 +203,12 @@ def was_made_here(venv):
     here = re.escape(str(Path(os.path.abspath(str(venv)))))
     line = f"VIRTUAL_ENV=['\"]?{here}['\"]?$"
     return re.search(line, read(venv / "bin" / "activate"), re.MULTILINE) is not None
+
+
+def oldest_python():
+    """Return the oldest Python on PATH on which the package runs."""
+    names = ["python3.%d" % minor for minor in range(OLDEST[1], NEWEST[1] + 1)]
+    return next(filter(None, map(shutil.which, names)), sys.executable)
 
 
 def may_use_uv(settings):
