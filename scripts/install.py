@@ -207,7 +207,7 @@ def was_made_here(venv):
 
 def oldest_python():
     """Return the oldest Python on PATH on which the package runs."""
-    names = ["python3.%d" % minor for minor in range(OLDEST[1], NEWEST[1] + 1)]
+    names = [f"python3.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1)]
     return next(filter(None, map(shutil.which, names)), sys.executable)
 
 

@@ -17,12 +17,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from marginfold.data import catalogue, load
+from marginfold.data import catalogue, load, status
 from marginfold.data.loading import canonical_text, read_arrays, unordered_fingerprint
+from marginfold.errors import InvalidInputError
 
 NAMES = [name for name, entry in catalogue().items() if entry.where == "bundled"]
 PAPER_SETS = set(
-    """balance breast breast9 diabetes ecoli german glass heart hepatitis ionosphere iris liver
+    """balance breast breast9 ecoli german glass heart hepatitis ionosphere iris liver
     sonar soy soy3 splice tae thyroid transfusion vehicle votes vowel wine wpbc""".split()  # noqa: SIM905
 )
 ERRORS_OF_1NN = {
@@ -70,6 +71,16 @@ def test_the_sets_of_the_papers_are_bundled_and_no_file_is_left_over():
     stored = {file.name: len(file.read_bytes()) for file in folder.iterdir()}
     assert set(stored) == {"LICENSES.md"} | {catalogue()[name].file for name in NAMES}
     assert sum(stored.values()) < 500_000
+
+
+def test_a_set_that_its_publisher_withdrew_is_read_from_the_folder_only():
+    entry = catalogue()["diabetes"]
+    assert (entry.where, entry.file) == ("data_home", "diabetes.csv")
+    if status("diabetes") == "missing":
+        with pytest.raises(InvalidInputError, match=r"put diabetes\.csv there"):
+            load("diabetes")
+    else:
+        assert load("diabetes").X.shape == (768, 8)
 
 
 def test_wine_is_that_of_scikit_learn():

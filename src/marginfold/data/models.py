@@ -124,11 +124,14 @@ FOREIGN = frozenset(
         BOOSTED_TREE,
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.metrics._scorer._Scorer",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
     }
 )
 """Private types in fitted scikit-learn parts that skops does not trust by itself, all of them plain
 values with attributes: the type of an encoder's output, the list of unused columns (before
-scikit-learn 1.9), calibrated classifiers, boosted trees (`check_boosted_trees`), scorers."""
+scikit-learn 1.9), calibrated classifiers, boosted trees (`check_boosted_trees`), scorers, and what
+those of scikit-learn 1.6 say of metadata."""
 
 ALLOWED = FOREIGN | {
     f"{kind.__module__}.{kind.__qualname__}" for kind in (*TYPES, *SPLITTERS, *SCORES)

@@ -2,8 +2,9 @@
 
 Memory is counted in arrays that are alive at once at the worst moment of a step: tall ones of rows
 x coordinates, square ones, chunks of a fixed size.  Time is counted in a few kinds of operations,
-at rates measured on one core of a cloud machine (40 GFlop/s in matrix products); `slowness` carries
-them over to others.  ``benchmarks/planner.py`` compares both with whole fits.
+at rates measured on one core of a cloud machine (40 GFlop/s in matrix products);
+`marginfold.planner.machine` carries them over to others.  ``benchmarks/planner.py`` compares both
+with whole fits.
 """
 
 from __future__ import annotations

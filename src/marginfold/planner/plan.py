@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from sklearn.model_selection import ParameterGrid, check_cv
 from marginfold.errors import InvalidInputError
 from marginfold.planner.check import alternative
 from marginfold.planner.costs import peak_memory, peaks, step_costs
+from marginfold.planner.machine import machine
 from marginfold.planner.workload import (
     N_CLASSES,
     Rows,
@@ -23,21 +22,15 @@ from marginfold.planner.workload import (
     workload_of,
 )
 from marginfold.runtime.memory import available_memory, readable
-from marginfold.runtime.threads import one_thread
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import is_unlabelled
 
 UNCERTAINTY = 4.0
 """Factor by which the time may differ either way (see ``benchmarks/planner.py``)."""
 
-SIZE, REPEATS = 400, 3
-"""Shape of the matrix product that is timed, and how often it is."""
 
-REFERENCE_SECONDS = 3.2e-3
-"""The time of this product where the rates of `marginfold.planner.costs` were measured."""
-
-PLAUSIBLE = (0.1, 20.0)
-"""Range of the factor: a machine outside is more likely to have been busy."""
+BUSY = 1.5
+"""Waiting above which a plan says that the machine is busy."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class Step:
     memory_bytes : float
         Memory in use at the worst moment of the step, beyond the rows that are given.
     seconds : float
-        Its time on one core of this machine.
+        Its CPU time on one core of this machine.
     """
 
     name: str
@@ -82,6 +75,9 @@ class Plan:
         What to use instead if the fit does not fit, else None.
     notes : tuple of str
         What was assumed.
+    waiting : float
+        How many times longer than its CPU time a process takes here by the clock, as measured once
+        in this process: 1 where it is alone.
     """
 
     estimator: str
@@ -93,6 +89,7 @@ class Plan:
     available_bytes: int | None
     instead: str | None
     notes: tuple[str, ...] = ()
+    waiting: float = 1.0
 
     @property
     def memory_bytes(self) -> float:
@@ -101,13 +98,17 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The time of all steps, on one core."""
+        """The CPU time of all steps, on one core."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def seconds_range(self) -> tuple[float, float]:
-        """From when to when the fit is likely to be done."""
-        return self.seconds / UNCERTAINTY, self.seconds * UNCERTAINTY
+        """From when to when the fit is likely to be done by the clock.
+
+        At the earliest it is alone on its core, at the latest it waits as long as a process did
+        when the machine was measured.
+        """
+        return self.seconds / UNCERTAINTY, self.seconds * self.waiting * UNCERTAINTY
 
     @property
     def fits(self) -> bool:
@@ -125,12 +126,15 @@ class Plan:
         return "\n".join([head, *lines, *self._summary()])
 
     def _summary(self) -> list[str]:
-        low, high = (duration(seconds) for seconds in self.seconds_range)
+        low, high = map(duration, self.seconds_range)
+        busy = (
+            f"; processes wait {self.waiting:.1f} times their work" if self.waiting > BUSY else ""
+        )
         there = "unknown" if self.available_bytes is None else readable(self.available_bytes)
         fits = "it fits" if self.fits else "it does not fit"
         lines = [
             f"memory: {readable(self.memory_bytes)} of {there}: {fits}",
-            f"time: about {duration(self.seconds)} ({low} to {high}, one core)",
+            f"time: {low} to {high} (one core{busy})",
             *(f"note: {note}" for note in self.notes),
         ]
         return lines if self.instead is None else [*lines, f"instead: {self.instead}"]
@@ -139,9 +143,9 @@ class Plan:
 def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Plan:
     """Return what a fit will need, without fitting.
 
-    Memory is that beyond X; the refusal before every fit uses the same arithmetic.  Time is a guess
-    within a factor of four or so: it does not look at the values, which decide how many iterations
-    a solver takes.
+    Memory is that beyond X; the refusal before every fit uses the same arithmetic.  Time is a
+    range: the values are not looked at, which decide how many iterations a solver takes, and on a
+    busy machine a fit waits for others.  Speed and waiting are measured once in a process.
 
     Parameters
     ----------
@@ -190,6 +194,7 @@ def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) ->
         available_bytes=available,
         instead=None,
         notes=(*notes, *(part.note for part in parts if part.note)),
+        waiting=machine().waiting,
     )
     if result.fits:
         return result
@@ -248,24 +253,7 @@ def _steps(part: _Part) -> Iterator[Step]:
     costs = step_costs(part.work)
     for cost, memory in zip(costs, peaks(costs), strict=True):
         name = f"{part.name}{cost.step}" + (f" x {part.fits}" if part.fits > 1 else "")
-        yield Step(name, memory + part.held_bytes, part.fits * slowness() * cost.seconds)
-
-
-@cache
-def slowness() -> float:
-    """Return how many times longer than on the machine of the rates work takes here.
-
-    One small matrix product is timed at the first call, about 10 ms.
-    """
-    A = np.linspace(0.0, 1.0, SIZE * SIZE).reshape(SIZE, SIZE)
-    times = []
-    with one_thread("blas"):
-        A @ A
-        for _ in range(REPEATS):
-            begun = time.thread_time()
-            A @ A
-            times.append(time.thread_time() - begun)
-    return float(np.clip(min(times) / REFERENCE_SECONDS, *PLAUSIBLE))
+        yield Step(name, memory + part.held_bytes, part.fits * machine().slowness * cost.seconds)
 
 
 @dataclass(frozen=True)
