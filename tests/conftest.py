@@ -1,4 +1,7 @@
-"""What holds for every test: one BLAS thread, no display, the same random examples each time."""
+"""What holds for every test: one BLAS thread, no display, the same random examples each time.
+
+`make torture` takes fresh ones instead: the profile "torture" of hypothesis and ``--seed fresh``.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +43,10 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=25)
-settings.register_profile("torture", deadline=None, derandomize=False, max_examples=1000)
+settings.register_profile("torture", deadline=None, derandomize=False, max_examples=200)
 settings.load_profile("default")
 
-pytest_plugins = ["score_card"]  # the fixture `card`, for the attacks
+pytest_plugins = ["score_card", "fresh_seeds"]  # the fixtures `card` and `first_seed`
 
 
 @pytest.fixture(scope="session")
