@@ -43,6 +43,7 @@ class Judgement:
     balance: float  # |y'a| / sum(a)
     rounding: float  # what the judge's own rounding may add to the gap
     caution: float  # what a solver may add that allows for rounding in double precision
+    storage: float  # what it may add to the gap that weights and intercept are stored as doubles
 
 
 def random_problem(seed: int, *, decades: float = 6.0) -> Problem:
@@ -120,8 +121,10 @@ def judge(problem: Problem, coef: np.ndarray, intercept: float, dual: np.ndarray
     """Evaluate both objectives in extended precision, so that the judge adds no rounding."""
     U, y, c = (part.astype(np.longdouble) for part in (problem.U, problem.y, problem.c))
     w, a = coef.astype(np.longdouble), dual.astype(np.longdouble)
-    hinge = np.maximum(0, 1 - y * (_times(U, w) + np.longdouble(intercept)))
+    slack = 1 - y * (_times(U, w) + np.longdouble(intercept))
+    hinge = np.maximum(0, slack)
     size = _times(np.abs(U), np.abs(w)) + abs(intercept)
+    stored = np.finfo(np.float64).eps * size  # rows far from 0 need a large intercept
     objective = 0.5 * (w * w).sum() + (c * hinge).sum()
     # The rows are centred first: with y'a = 0 that changes nothing but the cancellation.
     pull = _times((U - U.mean(axis=0)).T, y * a)
@@ -133,6 +136,7 @@ def judge(problem: Problem, coef: np.ndarray, intercept: float, dual: np.ndarray
         balance=float(abs((y * a).sum()) / max(a.sum(), np.finfo(float).tiny)),
         rounding=4 * float(np.finfo(np.longdouble).eps * (c * size).sum() / objective),
         caution=100 * float(np.finfo(np.float64).eps * (c * size).sum() / objective),
+        storage=float((c * stored)[slack > -stored].sum() / objective),
     )
 
 
