@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -225,6 +226,31 @@ def test_a_failed_installation_is_not_ready(project, ran):
     with pytest.raises(SystemExit):
         install.install("pip", project / ".venv")
     assert install.state_of(project / ".venv", project) == "outdated"
+
+
+# --------------------------------------------------------------------------------- lowest versions
+
+
+@pytest.mark.usefixtures("quiet_pip")
+def test_the_lowest_versions_come_from_the_bounds_and_are_installed_once(project, ran):
+    venv = project / ".venv-lowest"
+    pretend_environment(venv)
+    install.make_lowest(venv)
+    made, resolved, *installed = (command for command, _ in ran)
+    assert "--clear" in made
+    assert resolved[resolved.index("--resolution") + 1] == "lowest-direct"
+    assert str(venv / "lowest.txt") in installed[0]
+    assert installed[1][-2:] == ["-e", "."]
+    ran.clear()
+    install.make_lowest(venv)
+    assert ran == []
+
+
+def test_the_oldest_python_is_the_first_that_is_there(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: name if name >= "python3.13" else None)
+    assert install.oldest_python() == "python3.13"
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert install.oldest_python() == sys.executable
 
 
 def test_a_program_that_is_not_there_does_not_succeed():
