@@ -29,8 +29,8 @@ CALLS = [
     (GEPSVC(), "distances"),
 ]
 ROUNDING, KERNEL_ROUNDING = 1e-12, 1e-8
-"""Blocks are multiplied apart from each other. The terms of the kernel expansion reach 2e8 times its
-sum: a basis of 1e5 with directions of 2e3."""
+"""Blocks are multiplied apart from each other. The terms of the kernel expansion reach 2e8 times
+its sum: a basis of 1e5 with directions of 2e3."""
 
 IDS = [f"{type(model).__name__}.{method}" for model, method in CALLS]
 

@@ -79,11 +79,15 @@ class Standings:
     def seconds_left(self) -> tuple[float, float]:
         """Return about how long it takes to the next look, and to the end if nobody is stopped.
 
-        By the folds so far, and for methods without any by the plan.
+        By the folds so far, and for methods without any by the plan: at the pace of those folds,
+        or of this machine as it was measured.
         """
+        from marginfold.planner.machine import machine
+
         planned = sum(self.comparison.fold_seconds(m) * len(s) for m, s in self.seconds.items())
         taken = sum(sum(seconds) for seconds in self.seconds.values())
-        pace = taken / planned if planned else 1.0
+        here = machine()
+        pace = taken / planned if planned else here.slowness * here.waiting
 
         def one_fold(method: str) -> float:
             before = self.seconds.get(method)
