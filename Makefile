@@ -10,7 +10,7 @@ RUFF_PATHS := $(wildcard src tests examples benchmarks scripts)
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo tour test kernels check format bench bench-quick bench-eigen torture lock clean
+.PHONY: help install demo tour test kernels check format bench bench-quick bench-eigen torture mutants lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -66,6 +66,9 @@ bench-eigen: install ## kernel PCA, direct embeddings, planes and MarginMap besi
 
 torture: install ## the long randomised tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) -m torture --hypothesis-profile=torture tests
+
+mutants: install ## change the numerical core in 300 small ways; do the tests notice? (about an hour)
+	@$(BIN)/python scripts/mutants.py --jobs $(JOBS)
 
 lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)

@@ -363,3 +363,13 @@ def test_a_map_of_a_foreign_classifier_is_saved_as_scikit_learn_has_it(tmp_path)
     model = MarginMap(SVC(), sharpness=2.0).fit(X, y)
     save_model(model, tmp_path / "m.skops")
     np.testing.assert_array_equal(load_model(tmp_path / "m.skops").transform(X), model.transform(X))
+
+
+def test_the_second_axis_of_a_map_of_two_classes_is_saved(tmp_path):
+    rows, labels = load_iris(return_X_y=True)
+    rows, labels = rows[labels < 2], labels[labels < 2]
+    model = make_pipeline(StandardScaler(), MarginMap()).fit(rows, labels)
+    save_model(model, tmp_path / "map.skops")
+    loaded = load_model(tmp_path / "map.skops")
+    assert loaded.transform(rows)[:, 1].std() > 0.1
+    assert np.array_equal(loaded.transform(rows), model.transform(rows))

@@ -19,8 +19,8 @@ COMPONENTS = 10
 
 HEIGHT = 0.5
 """Largest size of the coordinate; the other one goes from -1 to 1.  Over five splits of six tables
-(breast cancer, ionosphere, sonar, german, diabetes, spam) five neighbors are right in 0.8523 of the
-held-out rows at 0.125, MEASURE."""
+(breast cancer, ionosphere, sonar, german, diabetes, spam) five neighbors are right in 0.850, 0.854,
+0.859 and 0.858 of the held-out rows at 0.125, 0.25, 0.5 and 1, in 0.851 without it."""
 
 WIDTH = 2.0
 """Standard deviations at which the coordinate has 0.7 of its largest size."""
