@@ -13,10 +13,10 @@ from marginfold.svm import Automatic, InteriorPoint
 from marginfold.svm.gram import (
     GivenGram,
     RowGram,
-    libsvm_pairs,
     solve_gram,
     solve_in_coordinates,
 )
+from marginfold.svm.pairs import libsvm_pairs
 
 RBF = KernelFunction("rbf", 0.2, 3, 1.0)
 

@@ -47,9 +47,7 @@ def feasible(signs: Array, costs: Array, guess: Array) -> Array:
     positive = np.where(above, dual, 0.0).sum(axis=-1, keepdims=True)
     negative = np.where(above, 0.0, dual).sum(axis=-1, keepdims=True)
     least = np.minimum(positive, negative)
-    dual *= np.where(
-        above, least / np.maximum(positive, TINY), least / np.maximum(negative, TINY)
-    )
+    dual *= np.where(above, least / np.maximum(positive, TINY), least / np.maximum(negative, TINY))
     return np.asarray(dual)
 
 

@@ -336,10 +336,8 @@ def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float)
         best = found if best is None or found.gap < best.gap else best
         if best.gap <= EXACT:
             break
-        a, excess = signs * coefs, signs * (f + intercept) - 1.0
-        margin = TOLERANCES.violation
-        new_lower = (lower & (excess >= -margin)) | ((a < 0) & ~upper)
-        new_upper = (upper & (excess <= margin)) | ((a > costs) & ~lower)
+        excess = signs * (f + intercept) - 1.0
+        new_lower, new_upper = repaired(lower, upper, signs * coefs, costs, excess)
         if (new_lower == lower).all() and (new_upper == upper).all():
             break
         lower, upper = new_lower, new_upper
@@ -348,6 +346,16 @@ def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float)
     coefs = signs * dual
     plain = _certified(gram, signs, costs, coefs, gram.times(coefs))
     return plain if best is None or plain.gap < best.gap else best
+
+
+def repaired(
+    lower: Array, upper: Array, dual: Array, costs: Array, excess: Array
+) -> tuple[Array, Array]:
+    """Return active sets in which the rows that violate their sign have moved."""
+    margin = TOLERANCES.violation
+    new_lower = (lower & (excess >= -margin)) | ((dual < 0) & ~upper)
+    new_upper = (upper & (excess <= margin)) | ((dual > costs) & ~lower)
+    return new_lower, new_upper
 
 
 def _spread(K: Array) -> float:
