@@ -229,7 +229,8 @@ def _machines(
     parts = _parts(prepared, one_vs_one=one_vs_one)
     n = prepared.n_columns
     directions, machines = np.zeros((n, len(parts)), order="F"), []
-    starts, together = None, [None] * len(parts)
+    starts: PairMultipliers | None = None
+    together: list[Machine | None] = [None] * len(parts)
     if parts[0][0] and isinstance(solver, Automatic) and _are_small(prepared.labelled):
         starts, together = _pairs_together(prepared, G, C)
     for column, (pair, task) in enumerate(parts):

@@ -56,7 +56,7 @@ class PairMultipliers:
     support : array of shape (s,)
         Numbers of the rows that have a multiplier above 0 in some pair.
     table : array of shape (n_classes - 1, s)
-        Multipliers of these rows in the pairs of their class with the others, in the order of these.
+        Multipliers of these rows in the pairs of their class with the others, in their order.
     n_iter : array of shape (n_pairs,)
         Iterations for each pair.
     """
