@@ -353,14 +353,21 @@ def _column_blocks(n: int, columns: int) -> list[slice]:
 
 
 def _trimmed(prepared: KernelPrepared, found: list[Machines]) -> list[Machines]:
-    """Forget training rows that no machine has a weight for."""
+    """Forget training rows that no machine has a weight for; the others go class by class.
+
+    Rows of one class have weights in the same machines: `KernelExpansion` skips the others.
+    """
     used = np.zeros(prepared.n_columns, dtype=bool)
     for machines in found:
         used |= machines.directions.any(axis=1)
     used[0] |= not used.any()
-    if used.all():
-        return found
     rows = np.flatnonzero(used)
+    if prepared.metric is None:
+        codes = np.full(len(used), UNLABELLED)
+        codes[prepared.known] = prepared.labelled.codes
+        rows = rows[np.argsort(codes[rows], kind="stable")]
+    if np.array_equal(rows, np.arange(len(used))):
+        return found
     prepared.feature_map.keep(rows)
     return [replace(machines, directions=machines.directions[rows]) for machines in found]
 

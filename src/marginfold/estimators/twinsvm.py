@@ -17,7 +17,7 @@ from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg import definite_factor
 from marginfold.linalg.tall import Array
-from marginfold.svm import InteriorPoint
+from marginfold.svm import Automatic
 from marginfold.validation.parameters import Choice, Constraint, Either, Number
 
 POSITIVE = Number(0.0, inclusive=False)
@@ -209,7 +209,7 @@ class TwinSVC(NearestPlane):
     def _hinge(self, problem: PlaneProblem) -> tuple[Array, float]:
         """Whiten by A = F F': the rest is then a support vector problem without bias."""
         F = definite_factor(self._form(problem))
-        solution = solve_hinge(problem, F, self._cost(problem), InteriorPoint(tol=self.tol))
+        solution = solve_hinge(problem, F, self._cost(problem), Automatic(tol=self.tol))
         self.n_iter_ = max(self.n_iter_, solution.n_iter)
         v = scipy.linalg.solve_triangular(F, solution.coef, lower=True, trans=1, check_finite=False)
         return np.asarray(v), solution.gap

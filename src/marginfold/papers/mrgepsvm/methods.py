@@ -129,8 +129,8 @@ def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -
             width = {"gamma": params["gamma"]} if "gamma" in params else {"kernel": "linear"}
             return SVC(C=params["C"], **width)
         case "TSVM":
-            fixed = {"ridge": TWIN_RIDGE, "loss": "hinge", "measure": "distance"}
-            return TwinSVC(C1=params["C"], **fixed, **common)
+            common |= {"loss": "hinge", "measure": "distance"}
+            return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, **common)
         case "GEPSVM":
             return GEPSVC(ridge=params["ridge"], **common)
     return MRGEPSVC(
