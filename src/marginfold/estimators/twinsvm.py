@@ -62,10 +62,9 @@ class TwinSVC(NearestPlane):
         ``NeighborGraph(mode="mutual")``: neighbors whose heights above the plane differ are
         penalised.  None is no graph.
     graph_weight : float, default=0.1
-        Weight of the graph.  On 12 data sets (``benchmarks/twin_planes.py``) the graph had no
-        measurable use: 0.1 changed the accuracy by -0.2 points on average with the linear kernel
-        (95 % interval -0.4 to 0.0) and by +0.1 with the rbf kernel (-0.2 to 0.4); a weight of 1
-        cost 3.4 points with the linear one.
+        Weight of the graph.  On 11 data sets (``benchmarks/twin_planes.py``) the graph had no
+        measurable use: 0.1 changed the accuracy by 0.0 points on average with either kernel (95 %
+        interval -0.3 to 0.2); a weight of 1 cost 1.8 points with the linear one.
     tikhonov : {"rkhs", "dual"}, default="rkhs"
         T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
         ``w = sum_i u_i z_i`` (the least norm).
