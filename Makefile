@@ -10,7 +10,7 @@ RUFF_PATHS := $(wildcard src tests examples benchmarks scripts)
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo tour test kernels check format bench bench-quick bench-eigen torture lock clean
+.PHONY: help install demo tour test kernels check format bench bench-quick bench-eigen torture mutants lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -47,6 +47,11 @@ format: install ## let ruff repair what it can
 	$(BIN)/ruff check --fix $(RUFF_PATHS)
 	$(BIN)/ruff format $(RUFF_PATHS)
 
+.PHONY: try
+try: install ## compare, keep, predict on 12 tables of statsmodels and R, beside logistic regression and SVC (about 6 minutes)
+	@"$(PYTHON)" scripts/install.py try
+	@.venv-try/bin/python scripts/try_tables.py
+
 bench: install ## measure everything in benchmarks/ beside the other libraries of benchmarks/peers.txt (long)
 	@"$(PYTHON)" scripts/install.py peers
 	@.venv-bench/bin/python benchmarks/run.py
@@ -62,10 +67,13 @@ bench-eigen: install ## kernel PCA, direct embeddings, planes and MarginMap besi
 torture: install ## the long randomised tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) -m torture --hypothesis-profile=torture tests
 
+mutants: install ## change the numerical core in 300 small ways; do the tests notice? (about an hour)
+	@$(BIN)/python scripts/mutants.py --jobs $(JOBS)
+
 lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)
 
 clean: ## remove .venv, caches and everything built
-	rm -rf .venv .venv-bench build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf .venv .venv-bench .venv-try build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

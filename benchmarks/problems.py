@@ -92,7 +92,7 @@ def paths(quick: bool) -> Iterator[Line]:
     for n, normalize in sizes:
         X, y = two_clouds(n, 30, 0.7, 0)
         weights = np.logspace(-2, 2, 30) if normalize else np.logspace(-1, 2, 30)
-        estimator = LSVA(10, C=100.0, normalize_graph=normalize, tol=TOL)
+        estimator = LSVA(10, C=100.0, normalize_graph=normalize, deflation="orthogonal", tol=TOL)
         work = _call(lambda e=estimator, w=weights, X=X, y=y: e.fit_path(X, y, w))
         work()
         ours = Times(tuple(cpu(work) for _ in range(2 if quick else REPEATS)))

@@ -5,7 +5,8 @@ one (6 x 8 x 5, n = 600, d = 20, 3 classes), nearest neighbor.  Single-thread CP
 sides fit with the same solver, every fit certified to a relative duality gap of 1e-8 (a fit that is
 not would end the run); the scores that both report are compared, and must be equal.  On the long
 grid GridSearchCV is measured on one weight at a time, in turn with ours, and multiplied by their
-number: each weight costs it the same number of fits.
+number: each weight costs it the same number of fits.  The last lines are the nearest neighbors
+alone, for all numbers of columns and of neighbors, against a search of scikit-learn for each.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from marginfold import LSVA, SubspaceSearchCV
 from marginfold.errors import ExhaustedWarning, UncertifiedWarning
+from marginfold.model_selection.nested_knn import nested_votes
 
 N_FOLDS = 5
 
@@ -64,7 +66,35 @@ def lines(quick: bool) -> list[Line]:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("error", UncertifiedWarning)
         warnings.simplefilter("ignore", ExhaustedWarning)
-        return [_line(case) for case in _cases(quick)]
+        return [*(_line(case) for case in _cases(quick)), *_neighbor_lines(quick)]
+
+
+def _neighbor_lines(quick: bool) -> Iterator[Line]:
+    """All numbers of columns and of neighbors at once, against a search for each of them."""
+    n, m, d, counts = 8000, 4000, 16, (1, 5, 15)
+    X, y = make_classification(
+        n + m, d, n_informative=d, n_redundant=0, n_classes=26, random_state=0
+    )
+    for kind, rows in (("real numbers", scale(X)), ("whole numbers", scale(np.round(X)))):
+        train, test, labels = rows[:n], rows[n:], y[:n]
+
+        def ours(train: np.ndarray = train, test: np.ndarray = test, labels: np.ndarray = labels):
+            nested_votes(train, labels, test, counts)
+
+        def theirs(train: np.ndarray = train, test: np.ndarray = test, labels: np.ndarray = labels):
+            for k in range(1, d + 1):
+                for count in counts:
+                    classifier = KNeighborsClassifier(count).fit(train[:, :k].copy(), labels)
+                    classifier.predict(test[:, :k].copy())
+
+        turns = [(cpu(ours), cpu(theirs)) for _ in range(1 if quick else REPEATS)]
+        yield Line(
+            work=f"nearest neighbors, {d} dimensions x {len(counts)} numbers of neighbors, "
+            f"n = {n}, {m} new rows, {kind}",
+            ours=Times(tuple(our for our, _ in turns)),
+            theirs=Times(tuple(their for _, their in turns)),
+            needed=">= 1",
+        )
 
 
 def _cases(quick: bool) -> Iterator[Case]:

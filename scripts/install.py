@@ -2,6 +2,7 @@
 
     python scripts/install.py [--installer uv|pip]     what is missing, nothing if all is there
     python scripts/install.py peers                    .venv-bench with the libraries of make bench
+    python scripts/install.py try                      .venv-try with the tables of make try
     python scripts/install.py lock [--upgrade ...]     requirements.lock anew, with options for uv
 
 Needs nothing but Python and pip.  Pythons that are too old for the package read it too, to be told
@@ -38,7 +39,9 @@ SETTINGS = {
 def main(arguments):
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("task", nargs="?", choices=("install", "peers", "lock"), default="install")
+    parser.add_argument(
+        "task", nargs="?", choices=("install", "peers", "try", "lock"), default="install"
+    )
     parser.add_argument("--installer", choices=("uv", "pip"), default="uv")
     options, others = parser.parse_known_args(arguments)
     if others and options.task != "lock":
@@ -47,7 +50,9 @@ def main(arguments):
     os.environ.update(SETTINGS)
     os.chdir(ROOT)
     if options.task == "peers":
-        make_peers()
+        make_beside(Path(".venv-bench"), Path("benchmarks", "peers.txt"))
+    elif options.task == "try":
+        make_beside(Path(".venv-try"), Path("scripts", "try.txt"))
     elif options.task == "lock":
         make_lock(others)
     else:
@@ -137,21 +142,20 @@ def install_with_pip(venv):
     require([*pip, "--no-deps", "--no-build-isolation", "-e", "."])
 
 
-def make_peers(bench=Path(".venv-bench")):
-    """Make an environment that sees the packages of the first, with the libraries to compare with.
+def make_beside(venv, wanted):
+    """Make an environment that sees the packages of the first, with those that a file lists.
 
     Those that cannot be installed here are left out.
     """
-    peers = Path("benchmarks", "peers.txt")
-    if read(bench / "holds") == read(peers):
+    if read(venv / "holds") == read(wanted):
         return
-    make_environment(bench)
+    make_environment(venv)
     first = f"{packages_of(Path('.venv'))}\n{ROOT / 'src'}\n"
-    Path(packages_of(bench), "first.pth").write_text(first, encoding="utf-8")
-    for peer in read(peers).split():
-        if not succeeds([str(python_of(bench)), "-m", "pip", "install", "--quiet", peer]):
-            print(f"{peer} is left out", file=sys.stderr)
-    (bench / "holds").write_text(read(peers), encoding="utf-8")
+    Path(packages_of(venv), "first.pth").write_text(first, encoding="utf-8")
+    for package in read(wanted).split():
+        if not succeeds([str(python_of(venv)), "-m", "pip", "install", "--quiet", package]):
+            print(f"{package} is left out", file=sys.stderr)
+    (venv / "holds").write_text(read(wanted), encoding="utf-8")
 
 
 def make_lock(options, venv=Path(".venv")):

@@ -34,6 +34,7 @@ TESTS = (
     "tests/test_invariants_eigen.py::test_constant_columns_count_for_nothing",
     "tests/test_equivalences.py::test_linear_kernel_is_the_linear_method",
     "tests/test_equivalences.py::test_rotation_into_more_columns_than_rows_changes_nothing",
+    "tests/test_equivalences_deflation.py",
     "tests/test_equivalences_subspaces.py::test_llsva",
     "tests/test_equivalences_subspaces.py::test_wsvda",
     "tests/estimators/test_discriminant.py",

@@ -419,6 +419,39 @@ def llsva(X, y, L, lam, C, n_components, *, balanced=True, labelled=None, X_new=
     return _subspace(W, X @ W, None if X_new is None else X_new @ W, norms, fits)
 
 
+def uncorrelated(X, y, A, C, n_components, *, balanced=True, labelled=None, X_new=None):
+    """min 1/2 w'Aw + hinge over all w with w'S w_j = 0, in an explicit basis of these w.
+
+    S is the scatter of all rows about their mean. Nothing is deflated in place: every component is
+    a problem of its own, with the metric A restricted to the null space of (S W)'.
+    """
+    S = (X - X.mean(axis=0)).T @ (X - X.mean(axis=0))
+    W, norms, fits = np.zeros((X.shape[1], 0)), [], []
+    for train in islice(_task_svms(y, C, balanced, labelled), n_components):
+        V = null_space((S @ W).T) if W.shape[1] else np.eye(X.shape[1])
+        restricted = V.T @ A @ V
+        fit = train(X @ V @ np.linalg.solve(restricted, V.T @ X.T))
+        _check_gain(fit)
+        w = V @ np.linalg.solve(restricted, V.T @ X.T @ fit.signed_dual)
+        norms.append(np.linalg.norm(w))
+        W = np.column_stack([W, w / norms[-1]])
+        fits.append(fit)
+    return _subspace(W, X @ W, None if X_new is None else X_new @ W, norms, fits)
+
+
+def new_gain(scores, k, y, square, costs):
+    """Gain of the task y if w may only be a multiple of the part of component k that is new.
+
+    The part is the residual of its scores on the training rows after a least-squares fit by the
+    scores before it; ``square(c)`` is w'Aw of the mixture c of the components.
+    """
+    before = scores[:, :k]
+    slopes = np.linalg.lstsq(before, scores[:, k], rcond=None)[0]
+    part = scores[:, k] - before @ slopes
+    mixture = np.append(-slopes, 1.0)
+    return svm(np.outer(part, part) / square(mixture), y, costs).gain
+
+
 def klsva(K, y, L, lam, C, n_components, *, balanced=True, labelled=None, K_new=None):
     """Kernel LSVA: 000 Algorithm 2 with E1, E2, E3 and E5.
 

@@ -164,7 +164,8 @@ def test_what_is_left_after_exhaustion_is_degenerate_for_every_task(seed, class_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExhaustedWarning)
         try:
-            W = MMDA(3, C=1.0, class_weight=class_weight).fit(X, y).components_
+            model = MMDA(3, C=1.0, class_weight=class_weight, deflation="orthogonal")
+            W = model.fit(X, y).components_
         except NoDirectionError:
             W = np.zeros((0, 3))
     left = null_space(W) if len(W) else np.eye(3)
@@ -242,7 +243,7 @@ def test_a_small_cost_leaves_one_component_and_no_noise(C):
     # coincide and a balanced task is over
     X, y = two_clouds()
     with pytest.warns(ExhaustedWarning, match="found 1 of 4 components") as caught:
-        model = MMDA(4, C=C).fit(X, y)
+        model = MMDA(4, C=C, deflation="orthogonal").fit(X, y)
     assert len(caught) == 1
     assert model.tasks_ == [1]
     assert model.gain_[0] > 0
@@ -261,7 +262,8 @@ def test_a_small_cost_with_a_metric_has_no_noise_either(method, C):
     X, y = two_clouds()
     S = within_scatter(X, y)
     if method == "LSVA":
-        model, A = LSVA(6, graph="within", normalize_graph=False), np.eye(6) + S
+        model = LSVA(6, graph="within", normalize_graph=False, deflation="orthogonal")
+        A = np.eye(6) + S
     else:
         model, A = WSVDA(6), S + 1e-3 * np.trace(S) / 6 * np.eye(6)
     with pytest.warns(ExhaustedWarning) as caught:
@@ -280,7 +282,7 @@ def test_a_small_cost_finds_as_many_components_as_there_are_mean_differences():
     y = np.arange(80) % 4
     X = rng.standard_normal((80, 7)) + 2.0 * rng.standard_normal((4, 7))[y]
     with pytest.warns(ExhaustedWarning, match="found 3 of 7 components"):
-        fitted = MMDA(7, C=1e-6).fit(X, y)
+        fitted = MMDA(7, C=1e-6, deflation="orthogonal").fit(X, y)
     means = np.array([X[y == code].mean(axis=0) for code in range(4)])
     outside = means - means.mean(axis=0)
     outside = outside - outside @ fitted.components_.T @ fitted.components_
@@ -308,7 +310,7 @@ def test_the_warning_comes_once_and_shows_the_gains(on_exhausted):
     X, y = overlapping(2, shift=2.0)
     names = np.array(["ant", "bee", "cat"])
     with pytest.warns(ExhaustedWarning) as caught:
-        model = MMDA(5, C=1e-3, on_exhausted=on_exhausted).fit(X, names[y])
+        model = MMDA(5, C=1e-3, deflation="orthogonal", on_exhausted=on_exhausted).fit(X, names[y])
     assert len(caught) == 1
     message = str(caught[0].message)
     found = sum(task is not None for task in model.tasks_)
@@ -363,7 +365,7 @@ def scatter_left(X, W):
 def test_fillers_are_the_leading_axes_of_what_is_left(model):
     X, y = two_clouds()
     with pytest.warns(ExhaustedWarning):
-        fitted = model(6, C=1e-5, on_exhausted="pca").fit(X, y)
+        fitted = model(6, C=1e-5, deflation="orthogonal", on_exhausted="pca").fit(X, y)
     k = sum(task is not None for task in fitted.tasks_)
     assert 1 <= k < 5
     assert fitted.tasks_[k:] == [None] * (6 - k)
@@ -389,8 +391,9 @@ def test_fillers_without_variance_carry_nothing_and_are_not_returned():
 
 def test_fillers_of_a_kernel_have_falling_variance_and_are_orthogonal():
     X, y = overlapping(7, d=3, shift=1.0)
+    model = MMDA(8, kernel="rbf", C=1e-4, deflation="orthogonal", on_exhausted="pca")
     with pytest.warns(ExhaustedWarning):
-        model = MMDA(8, kernel="rbf", C=1e-4, on_exhausted="pca").fit(X, y)
+        model.fit(X, y)
     assert model.tasks_.count(None) == 6  # three means, two differences
     scores = model.transform(X)[:, 2:]
     covariance = scores.T @ scores
@@ -405,7 +408,8 @@ def test_fillers_of_a_kernel_have_falling_variance_and_are_orthogonal():
 @given(seed=seeds, class_weight=st.sampled_from(["balanced", {0: 2.0}]))
 def test_greedy_takes_the_largest_gain_first(seed, class_weight):
     X, y = overlapping(seed, c=4, shift=1.5)
-    model = MMDA(3, C=1.0, tasks="greedy", class_weight=class_weight).fit(X, y)
+    model = MMDA(3, C=1.0, tasks="greedy", deflation="orthogonal", class_weight=class_weight)
+    model.fit(X, y)
     for k, task in enumerate(model.tasks_):
         N = model.components_[:k].T
         gains = [
@@ -419,7 +423,7 @@ def test_greedy_takes_the_largest_gain_first(seed, class_weight):
 @pytest.mark.parametrize("tasks", ["one_vs_rest", "greedy", "splits"])
 def test_gains_are_those_of_the_tasks_in_what_was_left(tasks):
     X, y = overlapping(11, c=4, shift=1.5)
-    model = LSVA(4, C=1.0, tasks=tasks, graph_weight=0.0).fit(X, y)
+    model = LSVA(4, C=1.0, tasks=tasks, deflation="orthogonal", graph_weight=0.0).fit(X, y)
     for k, task in enumerate(model.tasks_):
         codes = task if isinstance(task, tuple) else (task,)
         gain, enough = solve(
@@ -435,7 +439,7 @@ def test_gains_are_those_of_the_tasks_in_what_was_left(tasks):
 def test_round_robin_goes_through_the_classes_and_drops_the_exhausted():
     X, y = overlapping(13, c=4, n=80, d=7, shift=1.5)
     with pytest.warns(ExhaustedWarning):
-        model = MMDA(7, C=1.0, class_weight=None).fit(X, y)
+        model = MMDA(7, C=1.0, class_weight=None, deflation="orthogonal").fit(X, y)
     assert model.tasks_[0] == next(code for code in range(4) if code not in early(model))
     alive, expected = list(range(4)), []
     for k in range(model.n_components_ + 1):

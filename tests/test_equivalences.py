@@ -321,7 +321,8 @@ def test_fit_path_is_separate_fits(name, kernel):
 def test_fit_path_is_separate_fits_when_some_weights_end_earlier(name):
     p = problem(name)
     weights = [0.01, 1.0, 100.0]
-    model = LSVA(p.X.shape[1], C=10.0, class_weight=None, graph=NeighborGraph(N_NEIGHBORS))
+    model = LSVA(p.X.shape[1], C=10.0, deflation="orthogonal", graph=NeighborGraph(N_NEIGHBORS))
+    model.set_params(class_weight=None)
     path = model.fit_path(p.X, p.y, weights)
     assert len({member.n_components_ for member in path}) > 1
     for weight, member in zip(weights, path, strict=True):

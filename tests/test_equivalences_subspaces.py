@@ -25,6 +25,7 @@ from marginfold import LSVA, MMDA, WSVDA, NeighborGraph, PrecomputedGraph, Withi
 
 KNN = NeighborGraph(N_NEIGHBORS)
 KERNEL_COSTS = [10.0, 100.0]  # at C = 1 all rows are at their bound: the end after one component
+PAPERS = "orthogonal"  # the deflation of the papers
 PENALTIES = [(1.0, 0.05), (100.0, 20.0)]  # cost and raw graph weight
 
 
@@ -64,7 +65,9 @@ def _distances_in_feature_space(model, reference, p):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_mmda(name, C, balanced):
     p = problem(name)
-    model = MMDA(N_COMPONENTS, C=C, class_weight=class_weight(balanced)).fit(p.X, p.y)
+    model = MMDA(N_COMPONENTS, deflation=PAPERS, C=C, class_weight=class_weight(balanced)).fit(
+        p.X, p.y
+    )
     reference = lit.mmda(p.X, p.y, C, N_COMPONENTS, balanced=balanced, X_new=p.X_new)
     assert_same_subspace(model, reference, p, C, balanced)
 
@@ -74,7 +77,9 @@ def test_mmda(name, C, balanced):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_kmmda(name, C, balanced):
     p = problem(name)
-    model = MMDA(N_COMPONENTS, C=C, kernel=p.kernel, class_weight=class_weight(balanced))
+    model = MMDA(
+        N_COMPONENTS, deflation=PAPERS, C=C, kernel=p.kernel, class_weight=class_weight(balanced)
+    )
     model.fit(p.X, p.y)
     reference = lit.kmmda(p.K, p.y, C, N_COMPONENTS, balanced=balanced, K_new=p.K_new)
     assert_same_subspace(model, reference, p, C, balanced)
@@ -90,7 +95,9 @@ def test_kmmda(name, C, balanced):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_llsva(name, C, lam, balanced):
     p = problem(name)
-    model = LSVA(N_COMPONENTS, C=C, graph=KNN, graph_weight=lam, normalize_graph=False)
+    model = LSVA(
+        N_COMPONENTS, deflation=PAPERS, C=C, graph=KNN, graph_weight=lam, normalize_graph=False
+    )
     model.set_params(class_weight=class_weight(balanced)).fit(p.X, p.y)
     L = laplacian(name, "E")
     reference = lit.llsva(p.X, p.y, L, lam, C, N_COMPONENTS, balanced=balanced, X_new=p.X_new)
@@ -103,7 +110,7 @@ def test_llsva(name, C, lam, balanced):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_klsva(name, C, lam, balanced):
     p = problem(name)
-    model = LSVA(N_COMPONENTS, C=C, kernel=p.kernel, graph=KNN, graph_weight=lam)
+    model = LSVA(N_COMPONENTS, deflation=PAPERS, C=C, kernel=p.kernel, graph=KNN, graph_weight=lam)
     model.set_params(normalize_graph=False, class_weight=class_weight(balanced)).fit(p.X, p.y)
     L = laplacian(name, "E")
     reference = lit.klsva(p.K, p.y, L, lam, C, N_COMPONENTS, balanced=balanced, K_new=p.K_new)
@@ -115,7 +122,7 @@ def test_klsva(name, C, lam, balanced):
 def test_lsva_with_a_graph_weight_in_units_of_the_data(name, graph):
     p, C, weight = problem(name), 10.0, 0.5
     L = laplacian(name, graph)
-    model = LSVA(N_COMPONENTS, C=C, graph=GRAPHS[graph], graph_weight=weight)
+    model = LSVA(N_COMPONENTS, deflation=PAPERS, C=C, graph=GRAPHS[graph], graph_weight=weight)
     lam = graph_weight_in_data_units(p.X @ p.X.T, L, weight)
     reference = lit.llsva(p.X, p.y, L, lam, C, N_COMPONENTS, X_new=p.X_new)
     assert_same_subspace(model.fit(p.X, p.y), reference, p, C, True)
@@ -141,7 +148,9 @@ def test_lsva_with_a_graph_weight_in_units_of_the_data(name, graph):
 @pytest.mark.parametrize("name", ["overlap", "wine"])
 def test_llsva_with_other_neighbour_graphs(name, graph, literal):
     p, C, lam = problem(name), 10.0, 1.0
-    model = LSVA(N_COMPONENTS, C=C, graph=graph, graph_weight=lam, normalize_graph=False)
+    model = LSVA(
+        N_COMPONENTS, deflation=PAPERS, C=C, graph=graph, graph_weight=lam, normalize_graph=False
+    )
     L = lit.knn_graph(p.X, N_NEIGHBORS, **literal)
     reference = lit.llsva(p.X, p.y, L, lam, C, N_COMPONENTS, X_new=p.X_new)
     assert_same_subspace(model.fit(p.X, p.y), reference, p, C, True)
@@ -152,7 +161,7 @@ def test_llsva_with_other_neighbour_graphs(name, graph, literal):
 def test_llsva_with_the_adjacency_of_the_reference(name, graph):
     p, C, lam = problem(name), 10.0, 0.5
     L = laplacian(name, graph)
-    model = LSVA(N_COMPONENTS, C=C, graph_weight=lam, normalize_graph=False)
+    model = LSVA(N_COMPONENTS, deflation=PAPERS, C=C, graph_weight=lam, normalize_graph=False)
     model.set_params(graph=PrecomputedGraph(np.diag(np.diag(L)) - L)).fit(p.X, p.y)
     reference = lit.llsva(p.X, p.y, L, lam, C, N_COMPONENTS, X_new=p.X_new)
     assert_same_subspace(model, reference, p, C, True)
@@ -161,7 +170,13 @@ def test_llsva_with_the_adjacency_of_the_reference(name, graph):
 def test_llsva_with_a_sum_of_graphs():
     p, C = problem("wine"), 10.0
     L = 0.3 * laplacian("wine", "E") + laplacian("wine", "W")
-    model = LSVA(N_COMPONENTS, C=C, graph=0.3 * KNN + WithinClassGraph(), normalize_graph=False)
+    model = LSVA(
+        N_COMPONENTS,
+        deflation=PAPERS,
+        C=C,
+        graph=0.3 * KNN + WithinClassGraph(),
+        normalize_graph=False,
+    )
     reference = lit.llsva(p.X, p.y, L, 1.0, C, N_COMPONENTS, X_new=p.X_new)
     assert_same_subspace(model.fit(p.X, p.y), reference, p, C, True)
 
@@ -174,7 +189,7 @@ def test_semi_supervised_lsva(name, graph, balanced):
     labelled = np.arange(len(p.y)) % 5 < 3
     y = np.where(labelled, p.y, -1)
     L = lit.within_graph(y, labelled) if graph == "W" else laplacian(name, graph)
-    model = LSVA(3, C=C, graph=GRAPHS[graph], graph_weight=lam, unlabeled=-1)
+    model = LSVA(3, deflation=PAPERS, C=C, graph=GRAPHS[graph], graph_weight=lam, unlabeled=-1)
     model.set_params(
         normalize_graph=False, tasks="one_vs_rest", class_weight=class_weight(balanced)
     )
@@ -195,7 +210,7 @@ def test_printed_kernel_deflation_fails_the_orthogonality_that_lsva_passes():
     """E1: eq. (9) of 000 returns to the first direction, and so does it with its index mended."""
     p, C, lam = problem("cancer"), 10.0, 0.5
     L = laplacian("cancer", "E")
-    model = LSVA(N_COMPONENTS, C=C, kernel=p.kernel, graph=KNN, graph_weight=lam)
+    model = LSVA(N_COMPONENTS, deflation=PAPERS, C=C, kernel=p.kernel, graph=KNN, graph_weight=lam)
     model.set_params(normalize_graph=False).fit(p.X, p.y)
     assert _overlap_of_directions(model.transform(p.X), p.K) < ORTHOGONAL
     assert_close(model.components_ @ model.components_.T, np.eye(N_COMPONENTS), ORTHOGONAL)
@@ -272,7 +287,14 @@ def test_sample_weights_are_costs_and_masses(name, graph):
     s = np.random.default_rng(0).uniform(0.3, 3.0, len(p.y))
     together = (p.y[:, None] == p.y) if graph == "W" else np.ones((len(p.y), len(p.y)))
     L = lit.laplacian(together * np.outer(s, s) / (together @ s))
-    model = LSVA(N_COMPONENTS, C=C, graph=GRAPHS[graph], graph_weight=lam, class_weight=None)
+    model = LSVA(
+        N_COMPONENTS,
+        deflation=PAPERS,
+        C=C,
+        graph=GRAPHS[graph],
+        graph_weight=lam,
+        class_weight=None,
+    )
     model.set_params(normalize_graph=False).fit(p.X, p.y, sample_weight=s)
     reference = lit.llsva(p.X, p.y, L, lam, C * s, N_COMPONENTS, balanced=False, X_new=p.X_new)
     assert_close(model.components_.T, reference.directions, DIRECTIONS)
@@ -296,11 +318,11 @@ def test_sample_weights_are_repeated_rows(name, estimator):
         model = WSVDA(3, C=C, ridge=1e-2)
         reference = lit.wsvda(X, y, _ridge(X, y, 1e-2), C, 3, X_new=p.X_new)
     elif estimator == "LSVA":
-        model = LSVA(3, C=C, graph="within", graph_weight=0.5)
+        model = LSVA(3, deflation=PAPERS, C=C, graph="within", graph_weight=0.5)
         lam = graph_weight_in_data_units(X @ X.T, lit.within_graph(y), 0.5)
         reference = lit.llsva(X, y, lit.within_graph(y), lam, C, 3, X_new=p.X_new)
     else:
-        model = LSVA(3, C=C, graph="within", graph_weight=0.5, kernel=p.kernel)
+        model = LSVA(3, deflation=PAPERS, C=C, graph="within", graph_weight=0.5, kernel=p.kernel)
         lam = graph_weight_in_data_units(K, lit.within_graph(y), 0.5)
         reference = lit.klsva(K, y, lit.within_graph(y), lam, C, 3, K_new=p.K_new[:, rows])
     model.fit(p.X, p.y, sample_weight=times)
@@ -315,7 +337,14 @@ def test_sample_weights_are_repeated_rows(name, estimator):
 def test_class_weights_are_costs(name):
     p = problem(name)
     weights = {0: 0.7, 1: 2.0}
-    model = LSVA(N_COMPONENTS, C=10.0, graph=KNN, class_weight=weights, normalize_graph=False)
+    model = LSVA(
+        N_COMPONENTS,
+        deflation=PAPERS,
+        C=10.0,
+        graph=KNN,
+        class_weight=weights,
+        normalize_graph=False,
+    )
     C = 10.0 * np.array([weights.get(label, 1.0) for label in p.y])
     L = laplacian(name, "E")
     reference = lit.llsva(p.X, p.y, L, 1.0, C, N_COMPONENTS, balanced=False, X_new=p.X_new)

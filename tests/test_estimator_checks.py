@@ -21,6 +21,8 @@ from marginfold import (
     LapSVC,
     Linear,
     LowRankKernel,
+    NeighborsClassifier,
+    PathSearchCV,
     SubspaceSearchCV,
     TwinSVC,
 )
@@ -64,6 +66,9 @@ ESTIMATORS = [
     ExactKernel("rbf"),
     LowRankKernel(),
     SubspaceSearchCV(LSVA(), cv=2),
+    SubspaceSearchCV(LSVA(), n_neighbors=(1, 5), cv=2),
+    PathSearchCV(GESVC(), C=[0.1, 1.0], cv=2),
+    NeighborsClassifier(),
 ]
 """Every estimator, and once more what has a branch of its own."""
 

@@ -42,6 +42,8 @@ PUBLIC = [
     "LowRankKernel",
     "MarginMap",
     "NeighborGraph",
+    "NeighborsClassifier",
+    "PathSearchCV",
     "PermutedGraph",
     "PrecomputedGraph",
     "ReconstructionGraph",
@@ -59,8 +61,14 @@ PUBLIC = [
 ]
 OBJECTS = [name for name in PUBLIC if name != "__version__"]
 ESTIMATORS = [cls.__name__ for cls in EVERY_ESTIMATOR]
-FITTABLE = [*ESTIMATORS, "ExactKernel", "Linear", "LowRankKernel", "SubspaceSearchCV"]
-NEEDED = {"SubspaceSearchCV": {"estimator": marginfold.LSVA(), "cv": 2}}
+FITTABLE = [
+    *(*ESTIMATORS, "ExactKernel", "Linear", "LowRankKernel"),
+    *("NeighborsClassifier", "PathSearchCV", "SubspaceSearchCV"),
+]
+NEEDED = {
+    "PathSearchCV": {"estimator": marginfold.GESVC(), "cv": 2},
+    "SubspaceSearchCV": {"estimator": marginfold.LSVA(), "cv": 2},
+}
 """Parameters without which an estimator cannot be made, or fitted to the rows below."""
 FROM_SCIKIT_LEARN = {"n_features_in_", "feature_names_in_"}
 OPTIONAL = ["dask", "matplotlib", "numba", "pandas", "polars"]

@@ -431,10 +431,11 @@ def test_a_transformer_of_a_precomputed_kernel_is_pairwise():
 # ---------------------------------------------------------------------------------- threads
 
 OVERLAP = """
+import scipy.linalg
 from threadpoolctl import threadpool_info
-from marginfold.linalg.tall import one_blas_thread
+from marginfold.runtime.threads import one_thread
 count = lambda: {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
-before, first, second = count(), one_blas_thread(), one_blas_thread()
+before, first, second = count(), one_thread("blas"), one_thread("blas")
 first.__enter__()
 second.__enter__()
 inside = count()

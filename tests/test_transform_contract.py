@@ -370,7 +370,7 @@ def test_some_components_rebuild_what_they_alone_say(method):
 @pytest.mark.parametrize("scaling", ["unit", "margin"])
 def test_with_all_components_there_and_back_is_the_identity(method, scaling):
     model = model_of(method, scaling=scaling)
-    model.set_params(n_components=4, C=10.0, on_exhausted="pca")
+    model.set_params(n_components=4, C=10.0, deflation="orthogonal", on_exhausted="pca")
     rows, y = training_data(60, 4)
     model.fit(rows, y)
     assert model.n_components_ == 4
@@ -431,7 +431,7 @@ def test_frames_keep_their_index_and_check_their_columns():
 
 def test_as_many_names_as_components_were_found():
     with pytest.warns(UserWarning, match="found"):
-        model = MMDA(5, C=1e-6).fit(X, Y)
+        model = MMDA(5, C=1e-6, deflation="orthogonal").fit(X, Y)
     assert model.n_components_ == 2
     assert list(model.get_feature_names_out()) == ["mmda0", "mmda1"]
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         TotalGraph,
         WithinClassGraph,
     )
+    from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
+    from marginfold.model_selection.path_search import PathSearchCV
     from marginfold.model_selection.subspace_search import SubspaceSearchCV
     from marginfold.planner import plan
     from marginfold.protocols.permutation import graph_permutation_test
@@ -64,6 +66,8 @@ __all__ = [
     "LowRankKernel",
     "MarginMap",
     "NeighborGraph",
+    "NeighborsClassifier",
+    "PathSearchCV",
     "PermutedGraph",
     "PrecomputedGraph",
     "ReconstructionGraph",
@@ -101,6 +105,8 @@ _NAMES = {
         *("AnchorGraph", "BetweenClassGraph", "NeighborGraph", "PermutedGraph"),
         *("PrecomputedGraph", "ReconstructionGraph", "TotalGraph", "WithinClassGraph"),
     ),
+    "model_selection.neighbors_classifier": ("NeighborsClassifier",),
+    "model_selection.path_search": ("PathSearchCV",),
     "model_selection.subspace_search": ("SubspaceSearchCV",),
     "planner": ("plan",),
     "protocols.permutation": ("graph_permutation_test",),

@@ -119,14 +119,15 @@ def test_a_tidy_table_gets_an_answer_and_a_report(tmp_path, monkeypatch, capsys)
     assert methods["largest class"]["error"] == pytest.approx(200 / 3, abs=3)
     assert methods["LDA"]["error"] < 40
     assert said["best"] == said["methods"][0]["method"]
-    assert said["recommendation"][0].startswith(f"Least error: {said['best']}")
+    assert said["recommendation"][0].startswith(f"{said['best']} (")
+    assert "makes the fewest errors" in said["recommendation"][0]
     assert "column 'height': 1 missing value, the median is taken" in said["notes"]
     assert err.splitlines() == [f"note: {note}" for note in said["notes"]]
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script>alert(1)" not in page
     assert said["recommendation"][0] in page
-    assert "Error by dimension" in page
-    assert "Two dimensions" in page
+    for words in ("Error by dimension", "Confusion matrix", "Columns that matter most", "LDA: "):
+        assert words in page
     assert said["run"] == str(Path("marginfold-runs") / "compare-p")
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["marginfold-runs", "p.csv", "r.html"]
@@ -171,7 +172,7 @@ def test_a_changed_file_or_column_kind_is_not_answered_by_old_records(tmp_path, 
     assert tasks() == {"found": 0, "done": 4, "skipped": 0, "failed": 0}
     assert tasks() == {"found": 4, "done": 0, "skipped": 0, "failed": 0}
     with_picture = tasks("--report", tmp_path / "r.html")
-    assert with_picture == {"found": 4, "done": 1, "skipped": 0, "failed": 0}
+    assert with_picture == {"found": 4, "done": 2, "skipped": 0, "failed": 0}
     assert tasks("--categorical", "code")["found"] == 0
     assert tasks("--drop", "age")["found"] == 0
     assert tasks("--folds", "3")["found"] == 0
@@ -192,12 +193,12 @@ def test_the_table_and_its_words(tmp_path, capsys):
     *words, keep, command, records = lines
     assert records == f"records: {Path('marginfold-runs/compare-p/records.sqlite')}"
     assert max(map(len, words)) <= 100
-    assert keep == "To keep it:"
+    assert keep == "To keep it (or --save model.skops here):"
     assert command.startswith("  marginfold fit")  # in one line, to be copied
     assert "largest class" in lines[3]
     assert "inf" not in lines[3]
-    assert lines[4] == ""
-    assert lines[5].startswith("Least error: ")
+    assert lines[4].startswith("(error: wrong answers to rows held out; ")
+    assert "makes the fewest errors" in lines[lines.index("") + 1]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -219,7 +220,9 @@ def test_without_any_measured_method_the_exit_code_is_one(methods, why, how, tmp
     if how:
         assert strict(said.out)["best"] == ""
     else:
-        assert said.out.endswith("No method could be measured on all folds.\n")
+        *_, sentence, records = said.out.splitlines()
+        assert sentence == "No method could be measured on all folds."
+        assert records.startswith("records: ")  # kept, and said where
 
 
 COMPARISON = ("compare", "wine", "--methods", "lsva,lda", "--folds", "2", "--json")
@@ -304,7 +307,7 @@ def test_without_a_terminal_each_method_has_a_line_as_it_comes(capsys):
     assert main(["compare", "iris", "--methods", "lda,pca", *SHORT]) == 0
     said = capsys.readouterr().err
     for method in ("LDA", "PCA", "largest class"):
-        assert re.search(rf"^{method}: \d+\.\d % on the first of 2 folds", said, re.MULTILINE)
+        assert re.search(rf"^{method}: \d+\.\d % wrong on the first of 2 folds", said, re.MULTILINE)
 
 
 def test_records_are_kept_unless_they_are_asked_for(capsys):
@@ -349,6 +352,29 @@ def test_the_clock_stops_what_runs_away_and_says_so(tmp_path, monkeypatch, capsy
     assert strict(capsys.readouterr().out)["tasks"]["done"] == 4
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_when_the_budget_is_spent_no_further_method_is_begun(jobs, monkeypatch, capsys):
+    """The answer says which; the same command takes them up and ends as if undisturbed."""
+    people(45, ODD_LABELS).to_csv("p.csv", index=False)
+    arguments = ["compare", "p.csv", "-t", "kind", "--methods", "lda,pca", *SHORT, "--json"]
+    folders = [["--run", name, "--jobs", jobs] for name in ("spent", "whole")]
+    with monkeypatch.context() as hasty:
+        hasty.setattr("marginfold.cli.compare.LEAST_BEGUN", 0.0)
+        assert main([*arguments, *folders[0], "--budget", "0.000001s"]) == 1
+    said = strict(capsys.readouterr().out)
+    assert {row["reason"].split(";")[0] for row in said["methods"]} == {
+        "not begun within twice the budget of 1e-06 s"
+    }
+    resumed, whole = (_answer([*arguments, *folder], capsys) for folder in folders)
+    assert errors_of(resumed) == errors_of(whole)
+    assert resumed["recommendation"] == whole["recommendation"]
+
+
+def _answer(arguments, capsys):
+    assert main(arguments) == 0
+    return strict(capsys.readouterr().out)
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [(None, 60.0), ("60s", 60.0), ("90", 90.0), ("2m", 120.0), (" 1.5 h ", 5400.0), (".5s", 0.5)],
@@ -378,3 +404,52 @@ def test_the_queries_of_a_report_find_the_records_of_its_numbers(tmp_path, capsy
     assert len(rows) == 2
     values = [row[5] for row in rows]
     assert errors_of(said)["LDA"] == pytest.approx(100 * np.mean(values))
+
+
+# ------------------------------------------------------------------------------ keeping the best
+
+
+def test_the_best_method_is_saved_as_it_was_measured_and_predicts(tmp_path, capsys):
+    pytest.importorskip("skops")
+    from marginfold.compare.kept import keep
+    from marginfold.compare.runs import Comparison, Source
+    from marginfold.data.models import load_model
+
+    rng = np.random.default_rng(0)
+    kind = np.arange(60) % 3
+    frame = pd.DataFrame(rng.standard_normal((60, 3)) + 3.0 * np.eye(3)[kind], columns=list("abc"))
+    path, model = tmp_path / "t.csv", tmp_path / "best.skops"
+    frame.assign(kind=kind).to_csv(path, index=False)
+    said = compare(tmp_path, capsys, path, "-t", "kind", "--methods", "lda,pca", "--save", model)
+    assert said["saved"] == str(model)
+    assert "SubspaceSearchCV(" in said["python"]
+    expected = keep(said["best"], Comparison.of(Source(str(path), "kind"), [said["best"]]))
+    np.testing.assert_array_equal(load_model(model).predict(frame), expected.predict(frame))
+    rows = tmp_path / "new.csv"
+    frame.to_csv(rows, index=False)
+    assert main(["predict", str(model), str(rows), "--out", str(tmp_path / "said.csv")]) == 0
+
+
+def test_a_model_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path, capsys
+):
+    pytest.importorskip("skops")
+    people(45, ODD_LABELS).to_csv(tmp_path / "p.csv", index=False)
+    (tmp_path / "there.skops").write_text("mine")
+    arguments = ["compare", str(tmp_path / "p.csv"), "-t", "kind", "--run", str(tmp_path / "run")]
+    assert main([*arguments, "--save", str(tmp_path / "there.skops")]) == 2
+    assert (tmp_path / "there.skops").read_text() == "mine"
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_is_saved_where_nothing_was_learnt(tmp_path, capsys):
+    pytest.importorskip("skops")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((80, 2)), columns=["a", "b"])
+    frame["kind"] = rng.permutation(np.arange(80) % 8 == 0).astype(int)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    arguments = ["compare", str(tmp_path / "p.csv"), "-t", "kind", "--methods", "lda"]
+    saved = tmp_path / "m.skops"
+    assert main([*arguments, "--run", str(tmp_path / "run"), "--save", str(saved)]) == 1
+    assert "was not written" in capsys.readouterr().err
+    assert not saved.exists()

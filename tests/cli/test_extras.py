@@ -46,7 +46,6 @@ TABLE = ("t.csv", "--target", "kind")
 
 WITHOUT = {
     "compare with a report": ("jinja2", ("compare", *TABLE, "--report", "r.html")),
-    "compare with figures": ("matplotlib", ("compare", *TABLE, "--report", "r.html")),
     "compare a bundled set": ("pandas", ("compare", "wine")),
     "fit": ("pandas", ("fit", *TABLE)),
     "fit and save": ("skops", ("fit", *TABLE, "--save", "m.skops")),
@@ -54,7 +53,7 @@ WITHOUT = {
     "predict": ("pandas", ("predict", "m.skops", "t.csv")),
     "reproduce": ("matplotlib", ("reproduce", "lsva", "--table", "figure 1", "--quick")),
     "any command": ("typer", ("datasets",)),
-    "two packages": ("jinja2,matplotlib", ("compare", *TABLE, "--report", "r.html")),
+    "two packages": ("jinja2,matplotlib", ("reproduce", "lsva", "--table", "figure 1", "--quick")),
     "compare on a cluster": ("distributed", ("compare", *TABLE, "--scheduler", "tcp://no:1")),
 }
 
@@ -112,7 +111,6 @@ def test_parquet_has_an_extra_of_its_own(tmp_path):
     ("missing", "module", "extra"),
     [
         ("matplotlib", "plotting", "plot"),
-        ("matplotlib", "reports", "cli"),
         ("jinja2", "reports", "cli"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from marginfold.compare.comparison import conclude
 from marginfold.compare.methods import LARGEST_CLASS, METHODS, PERMUTED_GRAPH
-from marginfold.compare.plan import fold_seconds, planned_rows
+from marginfold.compare.plan import fold_seconds, planned_rows, without_the_dearest
 from marginfold.compare.race import Standing, behind, leader, rounds, run_race, standings
 from marginfold.compare.runs import Comparison, Source, sample_rows
 from marginfold.protocols.records import RecordStore, Result
@@ -104,8 +104,8 @@ def test_a_hopeless_method_is_given_three_folds_and_a_level_one_all(table, tmp_p
     gap = errors["PCA"][:3] - errors[verdict.best][:3]
     assert rows["PCA"].behind.mean == pytest.approx(100 * gap.mean())
     words = " ".join(verdict.sentences)
-    assert "1 of 4 methods were clearly behind" in words
-    assert "after 3 of 10 folds and were not measured on the others (--thorough" in words
+    assert "1 of 4 methods made clearly more errors than the best" in words
+    assert "after 3 of 10 folds and were not measured on the others; --thorough" in words
 
 
 @pytest.mark.usefixtures("hasty")
@@ -195,7 +195,7 @@ def test_the_clock_leaves_the_answer_of_the_last_look(table, tmp_path):
     assert {row.n_folds for row in verdict.rows} == {1}
     words = " ".join(verdict.sentences)
     assert "STOPPED BY THE CLOCK after 61 s" in words
-    assert "1 fold is too few to tell methods apart" in words
+    assert "1 fold is too few to say whether one method is better" in words
     assert "The same command goes on from here." in words
 
 
@@ -267,6 +267,34 @@ def test_the_plan_knows_that_pairs_of_many_classes_take_time_however_few_the_row
     few, many = (fold_seconds("GESVC", 300, 4, n_classes) for n_classes in (6, 60))
     assert many > 50 * few
     assert fold_seconds("PCA", 300, 4, 60) < 3 * fold_seconds("PCA", 300, 4, 6)
+
+
+def test_of_many_classes_the_dearest_methods_are_left_out_and_the_rest_fits_the_budget():
+    methods = [name for name, method in METHODS.items() if method.by_default]
+    kept, left_out = without_the_dearest(methods, 750, 8, 60, budget=60.0)
+    assert sorted([*kept, *left_out]) == sorted(methods)
+    assert {"GESVC", "SVC linear"} <= set(left_out)
+    seconds = {m: fold_seconds(m, 500, 8, 60) for m in methods}
+    assert 5 * sum(seconds[m] for m in kept) <= 60 * 2
+    assert max(seconds[m] for m in kept) <= min(seconds[m] for m in left_out)
+    assert "60 classes" in left_out["GESVC"]
+    assert without_the_dearest(methods, 10**6, 20, 5, budget=60.0) == (methods, {})
+    assert without_the_dearest(["GESVC"], 750, 8, 60, budget=1.0)[0] == ["GESVC"]  # one is kept
+
+
+def test_methods_that_were_named_are_measured_however_dear(tmp_path):
+    rng = np.random.default_rng(0)
+    kind = np.repeat([f"c{i:02d}" for i in range(60)], 6)
+    frame = pd.DataFrame(rng.standard_normal((360, 3))).assign(kind=kind)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    source = Source(str(tmp_path / "t.csv"), "kind")
+    default, named, thorough = (
+        Comparison.of(source, names, budget=budget)
+        for names, budget in ((None, 60.0), (["gesvc"], 60.0), (None, None))
+    )
+    assert "GESVC" in default.left_out
+    assert "GESVC" in named.methods
+    assert "GESVC" in thorough.methods
 
 
 def test_an_unmeasured_method_leads_nobody():

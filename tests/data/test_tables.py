@@ -87,12 +87,12 @@ BAD_FILES = {
     "twice": (b"a,b,a\n" + b"1,2,3\n" * 12, "more than one column 'a'"),
     "long line": (b"a,b\n" + ROW * 12 + b"1,2,3\n", "line 14 has 3 fields, the header has 2"),
     "all longer": (b"a,b\n" + b"1,2,3\n" * 12, "line 2 has 3 fields"),
-    "short line": (b"a,b\n" + ROW * 12 + b"1\n", "line 14 has 1 fields"),
+    "short line": (b"a,b\n" + ROW * 12 + b"1\n", "line 14 has 1 field,"),
     "latin1": (
         b"a,b\n" + ROW * 12 + "é,2\n".encode("latin1"),
-        r"byte 0xe9 at position 52 \(line 14\); convert with iconv -f latin1 -t utf-8",
+        r"not UTF-8: byte 0xe9 at position 52 \(line 14\).*--encoding latin-1",
     ),
-    "utf16": ("a,b\n1,2\n".encode("utf-16"), "iconv -f utf-16"),
+    "utf16 without a mark": ("a,b\n1,2\n".encode("utf-16-le"), "--encoding utf-16-le"),
     "zero byte": (b"a,b\n" + ROW * 12 + b"\0,2\n", "zero byte in line 14"),
     "half gzip": (gzip.compress(b"a,b\n" + ROW * 12)[:-9], "damaged gzip"),
 }
@@ -204,12 +204,13 @@ BAD_COLUMNS = {
     "mostly words": (["a", "b", None, "7"] * 3, "3 numbers and 6 words.*'7' in row 4"),
     "text": ([f"sentence {k}" for k in range(12)], "free text.*--drop odd"),
     "infinite": ([1.0, np.inf] * 6, "infinite value in row 2"),
-    "dates": (pd.date_range("2020-01-01", periods=12), "Timestamp"),
+    "dates": (pd.date_range("2020-01-01", periods=12), "holds dates.*--dates"),
     "dates in words": (["2020-01-31", "2020-02-01 10:30"] * 6, "holds dates"),
     "dates with points": (["31.1.2020", "1.2.2020"] * 6, "holds dates"),
     "other dates": (["2020/1/31", "5/31/24", "31-05-2024"] * 4, "holds dates"),
-    "decimal commas": (["1,5", "-2,25", "3"] * 4, "commas.*'1,5'.*--categorical"),
-    "thousands": (["7", "7,500", "1,234,567"] * 4, "commas.*'7,500'"),
+    "decimals or thousands": (["7", "7,500"] * 6, "'7,500'.*--decimal , .*--categorical odd"),
+    "two currencies": (["$5", "€7"] * 6, "several styles \\('\\$5', '€7'\\)"),
+    "percent or not": (["5 %", "7"] * 6, "several styles"),
     "lists": ([[1, 2]] * 12, "list values"),
 }
 

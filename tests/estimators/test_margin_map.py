@@ -16,10 +16,10 @@ from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -118,17 +118,101 @@ def test_the_rule_recomputed(classifier, margins):
     )
 
 
-def test_two_classes_lie_on_a_segment():
+def test_the_first_coordinate_of_two_classes_is_the_margin():
     for classifier in (None, SVC(), GaussianNB()):
         fitted = MarginMap(classifier, cv=2).fit(WINE[TWO], WINE_Y[TWO])
         assert_array_equal(fitted.anchors_, [[1.0, 0.0], [-1.0, 0.0]])
         Z = fitted.transform(WINE[TWO])
-        assert_array_equal(Z[:, 1], 0.0)
         assert (((Z[:, 0] > 0) == (WINE_Y[TWO] == 0)).mean()) > 0.95
     f = fitted.classifier_.predict_proba(WINE[TWO])
     logit = np.log(np.clip(f, 1e-12, 1)) @ [1, -1]
     unit = np.abs(logit).mean()
     assert_allclose(Z[:, 0], np.tanh(fitted.sharpness_ * logit / unit / 2), atol=1e-12)
+
+
+def literal_second(rows, x, new_rows, new_x):
+    """The residuals of ten principal scores after a regression on x, along their main axis."""
+    pca = PCA(min(10, *rows.shape)).fit(rows)
+    design = np.column_stack([np.ones_like(x), x])
+    slopes = np.linalg.lstsq(design, pca.transform(rows), rcond=None)[0]
+    seen = pca.transform(rows) - design @ slopes
+    axis = np.linalg.svd(seen, full_matrices=False)[2][0]
+    new = pca.transform(new_rows) - np.column_stack([np.ones_like(new_x), new_x]) @ slopes
+    u = new @ axis / (seen @ axis).std()
+    return 0.5 * u / np.sqrt(4 + u**2)
+
+
+@pytest.mark.parametrize("classifier", [None, SVC(), make_pipeline(PCA(4), LogisticRegression())])
+def test_the_second_coordinate_of_two_classes_is_what_else_varies_most(classifier):
+    seen, new = np.flatnonzero(TWO)[::2], np.flatnonzero(TWO)[1::2]
+    fitted = MarginMap(classifier).fit(WINE[seen], WINE_Y[seen])
+    images, others = fitted.transform(WINE[seen]), fitted.transform(WINE[new])
+    features = WINE if classifier is None or len(getattr(classifier, "steps", [])) < 2 else None
+    if features is None:
+        features = fitted.classifier_[:-1].transform(WINE)
+    for rows, drawn in ((seen, images), (new, others)):
+        expected = literal_second(features[seen], images[:, 0], features[rows], drawn[:, 0])
+        assert_allclose(np.abs(drawn[:, 1]), np.abs(expected), atol=1e-9)
+        assert_allclose(drawn[:, 1], expected * np.sign(expected @ drawn[:, 1]), atol=1e-9)
+    u = 2 * images[:, 1] / np.sqrt(1 - (2 * images[:, 1]) ** 2)  # before it was bent
+    assert abs(np.corrcoef(images[:, 0], u)[0, 1]) < 1e-9
+    assert np.abs(images[:, 1]).max() < 0.5
+    assert images[:, 1].std() > 0.1
+    for k in range(0, len(new), 9):  # each row on its own
+        assert_allclose(fitted.transform(WINE[new[[k]]])[0], others[k], atol=1e-9)
+
+
+def test_the_second_coordinate_costs_no_accuracy():
+    rows, labels = load_breast_cancer(return_X_y=True)
+    right = []
+    for seed in range(3):
+        parts = train_test_split(scale(rows), labels, stratify=labels, random_state=seed)
+        X_seen, X_new, y_seen, y_new = parts
+        fitted = MarginMap().fit(X_seen, y_seen)
+        seen, new = fitted.transform(X_seen), fitted.transform(X_new)
+        for columns in (slice(1), slice(2)):
+            knn = KNeighborsClassifier().fit(seen[:, columns], y_seen)
+            right.append(knn.score(new[:, columns], y_new))
+    assert np.mean(right[1::2]) > np.mean(right[::2]) - 0.01
+
+
+def test_weights_of_two_classes_are_copies_in_the_second_coordinate_too():
+    rows, labels = WINE[TWO], WINE_Y[TWO]
+    times = np.arange(len(labels)) % 3
+    machine = GESVC(kernel="rbf", graph_weight=0.0)
+    weighted = MarginMap(machine, sharpness=2.0).fit(rows, labels, sample_weight=times)
+    copied = MarginMap(machine, sharpness=2.0)
+    copied.fit(np.repeat(rows, times, axis=0), np.repeat(labels, times))
+    assert_allclose(weighted.transform(rows), copied.transform(rows), atol=1e-6)
+
+
+def test_rows_that_are_no_numbers_have_no_second_coordinate():
+    texts = ["good film", "bad film", "good good", "bad bad bad", "good", "bad"] * 4
+    labels = ["+", "-"] * 12
+    words = MarginMap(make_pipeline(CountVectorizer(), LogisticRegression())).fit(texts, labels)
+    assert words.second_axis_ is not None  # the counts of words are numbers
+
+    frame = pd.DataFrame({"a": ["x", "y"] * 12, "b": np.arange(24.0)})
+    encoder = make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough")
+    inside = MarginMap(make_pipeline(encoder, LogisticRegression())).fit(frame, labels)
+    assert inside.second_axis_ is not None
+
+    missing = WINE[TWO].copy()
+    missing[3, 2] = np.nan
+    trees = MarginMap(HistGradientBoostingClassifier(max_iter=5)).fit(missing, WINE_Y[TWO])
+    assert trees.second_axis_ is None
+    assert_array_equal(trees.transform(missing)[:, 1], 0.0)
+    whole = MarginMap(HistGradientBoostingClassifier(max_iter=5)).fit(WINE[TWO], WINE_Y[TWO])
+    assert np.isfinite(whole.transform(missing)).all()
+
+
+def test_sparse_rows_of_two_classes_are_mapped_as_their_array():
+    rows = np.where(np.abs(WINE[TWO]) > 0.5, WINE[TWO], 0.0)
+    array, sparse = (
+        MarginMap(SVC(), sharpness=2.0).fit(kind, WINE_Y[TWO])
+        for kind in (rows, sp.csr_array(rows))
+    )
+    assert_allclose(sparse.transform(sp.csr_array(rows)), array.transform(rows), atol=1e-4)
 
 
 @each_classifier

@@ -26,6 +26,8 @@ CONFIGURATIONS = {
     "five": {"n_components": 5},
     "greedy": {"n_components": 4, "tasks": "greedy"},
     "splits": {"n_components": 4, "tasks": "splits"},
+    "orthogonal": {"n_components": 5, "deflation": "orthogonal"},
+    "uncorrelated": {"n_components": 4, "deflation": "uncorrelated", "C": 100.0},
     "margin": {"n_components": 3, "scaling": "margin"},
     "unbalanced": {"n_components": 4, "class_weight": None, "on_exhausted": "pca"},
     "rbf": {"n_components": 4, "kernel": "rbf", "C": 10.0},
@@ -68,16 +70,21 @@ def test_one_entry_for_each_component(fitted):
     k = fitted.n_components_
     assert k <= fitted.n_components
     assert fitted.directions_.shape == (fitted.feature_map_.transform(X).shape[1], k)
-    for name in ("intercepts_", "norms_", "gain_", "gap_", "n_iter_per_component_"):
+    for name in ("intercepts_", "norms_", "gain_", "new_gain_", "gap_", "n_iter_per_component_"):
         assert getattr(fitted, name).shape == (k,), name
     assert len(fitted.tasks_) == k
     assert len(fitted.get_feature_names_out()) == k
     assert fitted.transform(X).shape == fitted.decision_function(X).shape == (len(X), k)
 
 
-def test_directions_are_orthonormal_and_project(fitted):
+def test_directions_are_orthonormal_or_uncorrelated_and_project(fitted):
     W = fitted.directions_
-    assert_allclose(W.T @ W, np.eye(fitted.n_components_), atol=1e-12)
+    assert_allclose((W**2).sum(axis=0), 1.0, atol=1e-12)
+    if fitted.deflation == "orthogonal":
+        assert_allclose(W.T @ W, np.eye(fitted.n_components_), atol=1e-12)
+    else:
+        correlations = np.atleast_2d(np.corrcoef(fitted.transform(X).T))
+        assert_allclose(correlations, np.eye(fitted.n_components_), atol=1e-8)
     projected = fitted.feature_map_.transform(X) @ W
     lengths = fitted.norms_ if fitted.scaling == "margin" else 1.0
     assert_allclose(fitted.transform(X), projected * lengths, atol=1e-9)
@@ -261,7 +268,7 @@ def test_weights_are_copies_and_zero_is_absent(cls):
 
 def test_wide_rows_have_directions_in_their_span(cls):
     rows = np.tile(X[::6], 5)
-    fitted = cls(n_components=3).fit(rows, Y[::6])
+    fitted = cls(n_components=3, deflation="orthogonal").fit(rows, Y[::6])
     assert fitted.components_.shape == (3, 65)
     assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(3), atol=1e-10)
     centred = rows - rows.mean(axis=0)

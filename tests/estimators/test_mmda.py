@@ -1,4 +1,4 @@
-"""MMDA: its first component is a support vector machine; unlabelled rows only move the mean."""
+"""MMDA: its first component is a support vector machine; orthogonal ones need labelled rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_class_weights_are_costs():
 
 
 def test_the_second_component_is_the_machine_in_the_complement():
-    mmda = MMDA(2, C=0.5, tasks="one_vs_rest", class_weight=None).fit(X, Y)
+    mmda = MMDA(2, C=0.5, tasks="one_vs_rest", class_weight=None, deflation="orthogonal").fit(X, Y)
     first = mmda.components_[0]
     deflated = X - np.outer(X @ first, first)
     svc = SVC(kernel="linear", C=0.5, tol=1e-9).fit(deflated, Y == 1)
@@ -53,8 +53,8 @@ def test_unlabelled_rows_change_the_mean_and_nothing_else(kernel):
     rng = np.random.default_rng(0)
     few = np.where(rng.random(len(rows)) < 0.4, labels, -1)
     known = few != -1
-    with_all = MMDA(3, unlabeled=-1).fit(rows, few)
-    with_few = MMDA(3).fit(rows[known], labels[known])
+    with_all = MMDA(3, deflation="orthogonal", unlabeled=-1).fit(rows, few)
+    with_few = MMDA(3, deflation="orthogonal").fit(rows[known], labels[known])
     assert_allclose(with_all.components_, with_few.components_, atol=1e-7)
     assert_allclose(with_all.norms_, with_few.norms_, rtol=1e-7)
     assert_allclose(with_all.decision_function(rows), with_few.decision_function(rows), atol=1e-6)
@@ -67,7 +67,7 @@ def test_unlabelled_rows_take_part_in_the_variance_that_fills_up():
     few = np.full(len(X), -1)
     few[[0, 100]] = Y[[0, 100]]
     with pytest.warns(ExhaustedWarning, match="1 of 3"):
-        mmda = MMDA(3, unlabeled=-1, on_exhausted="pca").fit(X, few)
+        mmda = MMDA(3, deflation="orthogonal", unlabeled=-1, on_exhausted="pca").fit(X, few)
     first = mmda.components_[0]
     rest = (X - X.mean(axis=0)) - np.outer((X - X.mean(axis=0)) @ first, first)
     leading = np.linalg.svd(rest, full_matrices=False)[2][:2]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from executors import call_functions as f
 from threadpoolctl import threadpool_limits
 
 from marginfold.errors import InvalidInputError, InvalidParameterError, WorkerLostError
-from marginfold.executors import run_calls
-from marginfold.executors.serialization import REMOTE
+from marginfold.executors import ProcessPool, run_calls
+from marginfold.executors.serialization import REMOTE, loads
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -155,3 +156,59 @@ def test_a_script_that_does_not_protect_its_work_is_told(tmp_path):
     )
     assert done.returncode == 1
     assert done.stderr.count("No process could be started") == 1
+
+
+def test_processes_are_kept_between_rounds_and_end_with_the_block():
+    before = set(multiprocessing.active_children())
+    with ProcessPool(2) as pool:
+        first, second = (
+            set(dict(run_calls(f.process, range(20), pool=pool)).values()) for _ in range(2)
+        )
+        assert len(first | second) <= 2
+        assert dict(run_calls(f.square, range(4), pool=pool)) == {0: 0, 1: 1, 2: 4, 3: 9}
+    assert wait_for(lambda: set(multiprocessing.active_children()) <= before)
+
+
+def test_processes_that_were_begun_early_make_the_calls():
+    with ProcessPool(1) as pool:
+        pool.begin(f.process)
+        begun = {child.pid for child in multiprocessing.active_children()}
+        assert set(dict(run_calls(f.process, range(3), pool=pool)).values()) <= begun
+
+
+@needs_kill
+def test_kept_processes_that_die_are_replaced():
+    with ProcessPool(2) as pool:
+        for _ in range(2):
+            found = dict(
+                run_calls(f.killer, range(7), pool=pool, on_lost=lambda item, error: "lost")
+            )
+            assert found == {item: "lost" if item == f.KILLER else item * item for item in range(7)}
+
+
+def test_what_was_finished_at_an_interrupt_can_be_had():
+    """The caller stops at its first result; others were finished by then."""
+    with ProcessPool(2) as pool:
+        calls = run_calls(f.square, range(100), pool=pool)
+        taken = [next(calls)]
+        time.sleep(1.0)  # those in flight are done
+        with pytest.raises(KeyboardInterrupt):
+            calls.throw(KeyboardInterrupt)
+        kept = {position: loads(content) for position, content in pool.unclaimed}
+    assert len(kept) > 1
+    assert dict(taken).items() <= kept.items()
+    assert all(square == position * position for position, square in kept.items())
+
+
+def test_items_are_taken_when_there_is_room_for_their_calls():
+    taken = []
+
+    def items():
+        for item in range(50):
+            taken.append(item)
+            yield item
+
+    calls = run_calls(f.square, items(), n_jobs=2)
+    next(calls)
+    assert len(taken) <= 6
+    assert len(list(calls)) == 49

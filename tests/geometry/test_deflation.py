@@ -7,7 +7,14 @@ import pytest
 import scipy.linalg
 from numpy.testing import assert_allclose
 
-from marginfold.geometry.directions import Deflation, leading_directions, orthonormal_part
+from marginfold.geometry.directions import (
+    Deflation,
+    NewParts,
+    leading_directions,
+    orthonormal_part,
+)
+from marginfold.geometry.moments import TotalScatter
+from marginfold.linalg.blocks import Block, LocalBlocks
 
 R = 8
 
@@ -86,6 +93,60 @@ def test_deflation_is_not_changed_by_append():
     W = before.W.copy()
     before.append(np.ones(R), np.ones(R))
     assert (before.W == W).all()
+
+
+def scatter_of(Z):
+    return TotalScatter(LocalBlocks([Block(Z, np.zeros(len(Z), dtype=int), np.ones(len(Z)))]))
+
+
+def correlated_rows():
+    rng = np.random.default_rng(7)
+    return (
+        rng.standard_normal((50, R)) @ rng.standard_normal((R, R)) * 10.0 ** np.linspace(-2, 2, R)
+    )
+
+
+@pytest.mark.parametrize("k", [1, 4, R])
+def test_with_a_scatter_the_directions_are_uncorrelated(k):
+    Z, scale = correlated_rows(), 10.0 ** np.linspace(-1, 1, R)
+    rng = np.random.default_rng(0)
+    found = Deflation.none(R, scatter_of(Z))
+    for _ in range(k):
+        found = found.append(rng.standard_normal(R), scale)
+    scores = Z @ found.W
+    assert_allclose((found.W**2).sum(axis=0), 1.0)
+    assert_allclose(np.atleast_2d(np.corrcoef(scores.T)), np.eye(k), atol=1e-9)
+    assert_allclose(found.V.T @ found.W, np.eye(k), atol=1e-9)
+    assert_allclose(found.N.T @ found.N, np.eye(k), atol=1e-13)
+    if k < R:
+        w = scale * found.complement(rng.standard_normal(R))
+        new = Z @ w
+        assert_allclose(np.corrcoef(np.column_stack([scores, new]).T)[-1, :-1], 0.0, atol=1e-9)
+
+
+def test_the_new_part_of_a_direction_is_the_residual_of_its_scores():
+    Z = correlated_rows()
+    Z -= Z.mean(axis=0)
+    nothing = np.zeros((R, 0))
+    parts = NewParts(scatter_of(Z), nothing, nothing)
+    W = scipy.linalg.qr(np.random.default_rng(3).standard_normal((R, R)))[0][:, :4]
+    scores = Z @ W
+    for k in range(4):
+        part = parts.add(W[:, k])
+        slopes = np.linalg.lstsq(scores[:, :k], scores[:, k], rcond=None)[0]
+        residual = scores[:, k] - scores[:, :k] @ slopes
+        assert_allclose(abs(np.corrcoef(Z @ part, residual)[0, 1]), 1.0, atol=1e-9)
+        assert np.linalg.norm(part) == pytest.approx(1.0)
+
+
+def test_a_direction_without_variance_has_no_new_part():
+    Z = correlated_rows()
+    Z[:, 3] = Z[:, 2]
+    nothing = np.zeros((R, 0))
+    parts = NewParts(scatter_of(Z), nothing, nothing)
+    assert parts.add(np.eye(R)[2]) is not None
+    assert parts.add(np.eye(R)[3]) is None
+    assert parts.W.shape == (R, 1)
 
 
 @pytest.mark.parametrize("k", [0, 1, 4])

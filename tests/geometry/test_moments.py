@@ -107,3 +107,28 @@ def test_variances_of_the_labelled_rows(n_rows, turn):
     expected = np.average(away**2, axis=0, weights=WEIGHTS[known])
     found = moments.label_variances(blocks(n_rows), 4, turn)
     assert_allclose(found, expected, rtol=1e-8)
+
+
+@CUTS
+@pytest.mark.parametrize("turn", [False, True])
+def test_products_with_the_total_scatter(n_rows, turn):
+    rotation = np.linalg.qr(RNG.normal(size=(4, 4)))[0][:, :3] if turn else None
+    rows = Z if rotation is None else Z @ rotation
+    rows = rows - np.average(rows, axis=0, weights=WEIGHTS)
+    S = rows.T @ (WEIGHTS[:, None] * rows)
+    scatter = moments.TotalScatter(blocks(n_rows), rotation)
+    W = RNG.normal(size=(len(S), 2))
+    assert_allclose(scatter.along(W), S @ W, rtol=1e-9)
+    w = W[:, 0]
+    assert_allclose(scatter.dual(w), S @ w / (w @ S @ w), rtol=1e-9)
+
+
+def test_products_of_directions_that_vary_little_keep_their_digits():
+    """The matrix S would have lost them: the variances differ by 24 orders of magnitude."""
+    rows = RNG.normal(size=(60, 2)) * [1e6, 1e-6]
+    turned = rows @ [[0.6, 0.8], [-0.8, 0.6]]
+    scatter = moments.TotalScatter(LocalBlocks([Block(turned, CODES, np.ones(60))]))
+    w = np.array([-0.8, 0.6])
+    product = w @ scatter.along(w[:, None])
+    expected = ((rows[:, 1] - rows[:, 1].mean()) ** 2).sum()
+    assert product[0] == pytest.approx(expected, rel=1e-2)

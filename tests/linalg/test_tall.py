@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from threadpoolctl import threadpool_info
 
 from marginfold.linalg import tall as rows_module
 from marginfold.linalg.tall import (
@@ -13,7 +12,7 @@ from marginfold.linalg.tall import (
     by_columns,
     column_signs,
     gram,
-    one_blas_thread,
+    principal_rotation,
     row_blocks,
 )
 
@@ -85,22 +84,22 @@ def test_shared_rows_leave_their_input_alone():
     assert (given == Z).all()
 
 
-def blas_threads():
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+@pytest.mark.parametrize("seed", range(6))
+def test_the_principal_rotation_is_proper_and_leaves_no_correlation(seed):
+    random = np.random.default_rng(seed)
+    points = random.standard_normal((50, 2)) @ random.standard_normal((2, 2)) + 5.0
+    rotation = principal_rotation(points)
+    assert_allclose(rotation.T @ rotation, np.eye(2), atol=1e-14)
+    assert np.linalg.det(rotation) == pytest.approx(1.0)
+    assert rotation[0, 0] >= 0
+    turned = points @ rotation
+    assert abs(np.corrcoef(turned.T)[0, 1]) < 1e-10
+    assert turned[:, 0].var() >= turned[:, 1].var()
+    sizes = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    assert_allclose(np.sort(turned.var(axis=0))[::-1], sizes**2 / 50)
 
 
-def test_one_blas_thread_and_back():
-    before = blas_threads()
-    with one_blas_thread():
-        assert set(blas_threads()) <= {1}
-        with one_blas_thread():
-            assert set(blas_threads()) <= {1}
-        assert set(blas_threads()) <= {1}
-    assert blas_threads() == before
-
-
-def test_threads_come_back_after_an_error():
-    before = blas_threads()
-    with pytest.raises(KeyError), one_blas_thread():
-        raise KeyError
-    assert blas_threads() == before
+def test_points_on_their_axes_are_not_turned():
+    points = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    assert_allclose(principal_rotation(points), np.eye(2), atol=1e-15)
+    assert_allclose(principal_rotation(np.ones((3, 2))), np.eye(2), atol=1e-15)

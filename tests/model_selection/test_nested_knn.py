@@ -77,6 +77,29 @@ def test_votes_are_those_of_scikit_learn_wherever_they_are_not_close(algorithm, 
         assert not votes.close.any()
 
 
+@pytest.mark.parametrize("n_values", [2, 3, 16])
+def test_votes_on_columns_of_few_values_are_those_of_a_stable_sort(n_values):
+    """Whole numbers in scaled columns: many equal rows, and more that are equally near."""
+    rng = np.random.default_rng(n_values)
+    scale = rng.uniform(0.5, 2.0, 6)
+    train, test = (rng.integers(n_values, size=(n, 6)) * scale for n in (700, 90))
+    codes = np.concatenate([np.arange(5), rng.integers(5, size=695)])
+    counts = [1, 5, 15]
+    for k, votes in zip(counts, nested_votes(train, codes, test, counts), strict=True):
+        for d in range(6):
+            squared = np.zeros((90, 700))
+            for new, old in zip(test[:, : d + 1].T, train[:, : d + 1].T, strict=True):
+                squared += (new[:, None] - old) ** 2
+            nearest = np.argsort(squared, axis=1, kind="stable")[:, :k]
+            voted = [np.bincount(codes[row]).argmax() for row in nearest]
+            np.testing.assert_array_equal(votes.codes[d], voted)
+            last = np.sort(squared, axis=1)[:, [k - 1]]
+            tied = np.isclose(squared, last, rtol=1e-9, atol=1e-12)
+            within = (squared < last) | tied
+            several = [len(set(codes[row])) > 1 for row in tied]
+            np.testing.assert_array_equal(votes.close[d], several & (within.sum(axis=1) > k))
+
+
 def test_equally_near_rows_of_one_class_are_not_close():
     train = np.array([[0.0], [0.0], [2.0], [2.0], [2.0]])
     (votes,) = nested_votes(train, np.array([0, 0, 1, 1, 1]), np.array([[0.4], [1.0], [2.0]]), [1])

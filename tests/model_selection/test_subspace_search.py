@@ -6,17 +6,35 @@ import numpy as np
 import pytest
 import scipy.sparse
 from grid_search import assert_same, both
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, StratifiedKFold
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    NearestCentroid,
+    NeighborhoodComponentsAnalysis,
+)
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import scale
 from sklearn.tree import DecisionTreeClassifier
 
-from marginfold import LSVA, MMDA, WSVDA
+from marginfold import (
+    KDA,
+    LDA,
+    LPP,
+    LSVA,
+    MMDA,
+    SVMPCA,
+    WSVDA,
+    LaplacianEigenmaps,
+    LowRankKernel,
+    NeighborsClassifier,
+)
 from marginfold.model_selection.subspace_search import SubspaceSearchCV
 
 IRIS = load_iris().data[::2], load_iris().target[::2]
@@ -27,6 +45,7 @@ DIGITS = load_digits().data[:200], load_digits().target[:200]
 WEIGHTS = {"graph_weight": [0.1, 10.0]}
 COSTS = {"C": [0.5, 20]}
 X, Y = IRIS
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 SHUFFLED = np.random.default_rng(0).permutation(len(Y))
 
 
@@ -256,3 +275,51 @@ def test_seconds_are_spread_over_the_candidates():
         assert search.cv_results_[name].shape == (6,)
         assert (search.cv_results_[name] >= 0).all()
     assert search.cv_results_["mean_fit_time"].min() > 0
+
+
+# ------------------------------------------------------------- other transformers, and neighbors
+
+TRANSFORMERS = {
+    "discriminants": LDA(2),
+    "kernel discriminants": KDA(2, kernel=LowRankKernel("rbf", rank=30)),
+    "projections": LPP(3),
+    "principal components": SVMPCA(3),
+    "a graph's own coordinates": LaplacianEigenmaps(3),
+    "of scikit-learn": PCA(3),
+    "not nested": NeighborhoodComponentsAnalysis(3, max_iter=5, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+@pytest.mark.parametrize("classifier", [NeighborsClassifier(3), LogisticRegression(max_iter=500)])
+def test_any_transformer_with_a_number_of_components(name, classifier):
+    data, labels = WINE
+    found = both(TRANSFORMERS[name], data, labels, grid={}, classifier=classifier, cv=FOLDS)
+    assert_same(*found, tolerance=1e-12)
+
+
+@pytest.mark.parametrize("estimator", [LDA(2), LSVA(4), PCA(3)])
+@pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
+def test_numbers_of_neighbors_are_chosen_as_grid_search_does(estimator, scoring):
+    data, labels = WINE
+    weights = WEIGHTS if isinstance(estimator, LSVA) else {}
+    ours = SubspaceSearchCV(
+        estimator, **weights, n_neighbors=(1, 5, 80), cv=FOLDS, scoring=scoring
+    ).fit(data, labels)
+    grid = {f"subspace__{name}": values for name, values in weights.items()}
+    grid["subspace__n_components"] = list(range(1, estimator.n_components + 1))
+    grid["classifier__n_neighbors"] = [1, 5, 80]
+    pipeline = Pipeline([("subspace", estimator), ("classifier", NeighborsClassifier())])
+    theirs = GridSearchCV(pipeline, grid, cv=FOLDS, scoring=scoring).fit(data, labels)
+    plain = [
+        {name.split("__")[1]: value for name, value in point.items()}
+        for point in theirs.cv_results_["params"]
+    ]
+    order = [plain.index(point) for point in ours.cv_results_["params"]]
+    assert sorted(order) == list(range(len(plain)))
+    expected = theirs.cv_results_["mean_test_score"][order]
+    assert_allclose(ours.cv_results_["mean_test_score"], expected, rtol=0, atol=1e-12)
+    best = {f"subspace__{name}": value for name, value in ours.best_params_.items()}
+    best["classifier__n_neighbors"] = best.pop("subspace__n_neighbors")
+    alone = clone(pipeline).set_params(**best).fit(data, labels)
+    assert_array_equal(ours.predict(data), alone.predict(data))

@@ -160,9 +160,11 @@ def test_nothing_but_unlabelled_rows_is_refused():
 # ----------------------------------------------------------------------------------------- misuse
 
 BAD = {
-    "a classifier": ({"estimator": GESVC()}, "estimator must be an instance of MMDA"),
-    "another transformer": ({"estimator": PCA()}, "estimator must be an instance of MMDA"),
-    "a class": ({"estimator": LSVA}, "estimator must be an instance of MMDA"),
+    "a classifier": ({"estimator": GESVC()}, "estimator must be a transformer"),
+    "an unlimited transformer": ({"estimator": PCA()}, "n_components is missing"),
+    "two heads": ({"classifier": KNeighborsClassifier(), "n_neighbors": 3}, "exclude each other"),
+    "no neighbors": ({"n_neighbors": [1, 0]}, "n_neighbors must be"),
+    "a class": ({"estimator": LSVA}, "estimator must be a transformer"),
     "a weight MMDA lacks": (
         {"estimator": MMDA(), "graph_weight": [1]},
         "no parameter graph_weight",

@@ -39,6 +39,7 @@ MODELS = {
     "LSVA within": LSVA(3, graph="within"),
     "LSVA anchors": LSVA(2, graph=AnchorGraph(60), C=10.0, tasks="greedy"),
     "LSVA sum": LSVA(2, graph=SUM, scaling="margin"),
+    "LSVA orthogonal": LSVA(3, graph="within", deflation="orthogonal"),
     "WSVDA": WSVDA(2),
     "WSVDA automatic": WSVDA(2, C="auto"),
     "MMDA": MMDA(4, on_exhausted="pca", tasks="splits", class_weight=None),

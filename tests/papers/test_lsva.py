@@ -49,6 +49,7 @@ def literal_llsva(X, y, weights):
                 graph_weight=weight,
                 normalize_graph=False,
                 class_weight=None,
+                deflation="orthogonal",
             ).fit(X[train], y[train])
             rows, new = model.transform(X[train]), model.transform(X[test])
             errors[i, rows.shape[1] :] = np.inf

@@ -112,17 +112,6 @@ def test_nested_choice_without_weights_is_of_the_dimension_alone(wine):
     assert (result.params, result.dimension, result.value) == ({"head": "1-nn"}, k, error)
 
 
-def test_a_nested_choice_with_its_curve_adds_all_dimensions_at_the_chosen_weight(wine):
-    embedding = EmbeddingMethod(LSVA(n_components=3), WEIGHTS)
-    chosen, *curve = measure_nested(embedding, wine, ["1-nn"], n_folds=3, seed=0, with_curve=True)
-    assert measure_nested(embedding, wine, ["1-nn"], n_folds=3, seed=0) == [chosen]
-    assert {r.metric for r in curve} == {"error by dimension"}
-    everything = measure(embedding, wine, ["1-nn"])
-    at_weight = [r for r in everything if r.params == chosen.params]
-    assert [(r.dimension, r.value) for r in curve] == [(r.dimension, r.value) for r in at_weight]
-    assert chosen.value == curve[chosen.dimension - 1].value
-
-
 def test_the_rows_themselves_leave_nothing_to_choose(wine):
     embedding = EmbeddingMethod(None, nested=False)
     (plain,) = measure(embedding, wine, ["1-nn"])

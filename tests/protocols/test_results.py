@@ -6,10 +6,19 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist
 
 from marginfold.protocols.records import RecordStore, Result
-from marginfold.protocols.results import RULE, Cell, Table, mark, points_by_label
+from marginfold.protocols.results import (
+    RULE,
+    Cell,
+    Series,
+    Table,
+    mark,
+    points_by_label,
+    scores_panel,
+)
 from marginfold.protocols.studies import Task
 
 BAND = 1.5 * math.sqrt(2.0)
@@ -138,3 +147,35 @@ def test_other_metrics_and_skipped_tasks_are_no_points(tmp_path):
     results = [Result("plane", 1.0, {"label": 0}, dimension=1), Result("error", 0.1)]
     assert points_by_label(records_of(tmp_path, results)) == {}
     assert points_by_label([]) == {}
+
+
+def drawn(series):
+    return np.concatenate([np.column_stack([s.x, s.y]) for s in series])
+
+
+@pytest.mark.parametrize("slope", [1.0, -1.0])
+def test_strongly_correlated_scores_are_turned_and_not_stretched(slope):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(60)
+    y = slope * x + 0.1 * rng.standard_normal(60)
+    series = [Series("a", x[:30], y[:30], kind="points"), Series("b", x[30:], y[30:])]
+    panel = scores_panel("LSVA", series, (3, 4))
+    assert panel.xlabel == "long axis of components 3, 4"
+    assert panel.ylabel == "short axis of components 3, 4"
+    assert [(s.name, s.kind) for s in panel.series] == [("a", "points"), ("b", "line")]
+    before, after = drawn(series), drawn(panel.series)
+    assert_allclose(pdist(after), pdist(before), atol=1e-12)
+    assert abs(np.corrcoef(after.T)[0, 1]) < 1e-10
+    assert after[:, 0].std() > 5 * after[:, 1].std()
+    assert_array_equal(series[0].x, x[:30])  # what was given is as it was
+
+
+@pytest.mark.parametrize(
+    "y", [np.zeros(40), np.random.default_rng(1).standard_normal(40), np.full(40, np.nan)]
+)
+def test_other_scores_are_drawn_as_they_are(y):
+    x = np.random.default_rng(0).standard_normal(40)
+    panel = scores_panel("MMDA", [Series("", x, y)])
+    assert (panel.xlabel, panel.ylabel) == ("component 1", "component 2")
+    assert_array_equal(panel.series[0].y, y)
+    assert scores_panel("none", []).series == []

@@ -259,6 +259,41 @@ def test_several_processes_give_the_table_of_one(tmp_path, log):
         assert table(store) == undisturbed(tmp_path / "one", tasks)
 
 
+def test_what_was_finished_at_an_interrupt_is_stored(tmp_path, log):
+    """Two processes; when the first outcome is told, those in flight end before the interrupt."""
+    tasks, told = w.counted_tasks(12, w.succeed), []
+
+    def interrupt(outcome, done, total):
+        if outcome is not None:
+            told.append(outcome.task.key)
+            assert wait_for(lambda: len(w.logged(log)) >= 2)
+            time.sleep(1.0)
+            raise KeyboardInterrupt
+
+    with RecordStore(tmp_path / "run") as store:
+        with pytest.raises(KeyboardInterrupt):
+            run_tasks(tasks, store, n_jobs=2, progress=interrupt)
+        begun = {tasks[fold].key for fold in folds(log)}
+        assert len(told) == 1 < len(begun)
+        assert store.finished() == begun
+        run_tasks(tasks, store)
+        assert table(store) == undisturbed(tmp_path / "one", tasks)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_task_that_is_refused_is_skipped_with_the_reason_and_tried_again(tmp_path, log, n_jobs):
+    tasks = w.counted_tasks(6, w.succeed)
+    with RecordStore(tmp_path / "run") as store:
+        summary = run_tasks(
+            tasks, store, n_jobs=n_jobs, refuse=lambda task: "late" if task.fold > 3 else ""
+        )
+        assert summary == Summary(found=0, done=4, skipped=2, failed=0)
+        assert {r.fold: r.reason for r in store.read(status="skipped")} == {4: "late", 5: "late"}
+        assert set(folds(log)) == {0, 1, 2, 3}
+        assert run_tasks(tasks, store) == Summary(found=4, done=2, skipped=0, failed=0)
+        assert table(store) == undisturbed(tmp_path / "one", tasks)
+
+
 def test_progress_counts_up_to_all_and_names_every_outcome(tmp_path, log):
     seen = []
     tasks = [*w.counted_tasks(5), *w.counted_tasks(3)]  # three of them twice

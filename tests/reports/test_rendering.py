@@ -9,8 +9,10 @@ import re
 import pytest
 from reports.pages import read_page
 
+from marginfold.compare.pictures import MapPoint
 from marginfold.errors import InvalidInputError
 from marginfold.reports import (
+    Code,
     Column,
     Entry,
     Grid,
@@ -20,10 +22,14 @@ from marginfold.reports import (
     render,
     write_report,
 )
+from marginfold.reports.charts import N_COLOURS, N_SHAPES, Dot, dot_plot, map_plot
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><path d="M0 0"/></svg>'
 HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(1)> \"'&{{ 7*7 }}"
-TEXTS = {"title", "h1", "h2", "h3", "p", "li", "dt", "dd", "th", "td", "figcaption"}
+TEXTS = {
+    *("title", "desc", "code"),
+    *("h1", "h2", "h3", "p", "li", "dt", "dd", "th", "td", "figcaption"),
+}
 LOADING = {"src", "srcset", "data", "poster", "background", "action", "formaction"}
 
 
@@ -39,8 +45,22 @@ def report_of(text="plain"):
     footer = [[Entry(text), Entry("1 / 0 / 1"), Entry("")]]
     grid = Grid(text, columns, rows, text, footer, {text: text})
     picture = Picture(text, text, SVG, source)
-    sections = [Section(text, [text, text], [grid, picture], text), Section("Last", [], [grid])]
-    return Report(text, [text], sections, {text: text, "seeds": 3}, text)
+    dots = [Dot(text, 0.0, 0.0, 0.0, text, "best"), Dot(text, 9.0, 1.0, 12.0, text)]
+    ranking = dot_plot(dots, title=text, caption=text, axis=text, limits=(-1, 5), source=source)
+    points = [MapPoint(0.0, 1.0, text, 1), MapPoint(0.5, 0.0, "~", 2)]
+    plain = map_plot(points, title=text, caption=text, source=source)
+    anchored = map_plot(points, title=text, caption=text, anchors={text: (1.0, 0.0)})
+    sections = [
+        Section(text, [text, text], [grid, picture, plain, anchored], text, n_open=3),
+        Section("Last", [], [grid], folded=True),
+    ]
+    return Report(
+        *(text, [text], sections, {text: text, "seeds": 3}, text),
+        about=text,
+        answer=[text, text],
+        code=[Code(text, text)],
+        front=ranking,
+    )
 
 
 @pytest.mark.parametrize("text", ["plain", HOSTILE])
@@ -86,6 +106,8 @@ def test_hostile_text_is_shown_and_never_becomes_an_element():
     plain_texts = [n.text for n in plain.all() if n.tag in TEXTS]
     assert [HOSTILE in text for text in texts] == ["plain" in text for text in plain_texts]
     assert any(HOSTILE in text for text in texts)
+    drawn = {n.text.rstrip("…") for n in hostile.all("text")} - {"~", "▸"}
+    assert all(HOSTILE.startswith(text) or text.strip("+-").isdigit() for text in drawn)
 
 
 def test_links_lead_to_places_of_the_page_alone():
@@ -109,7 +131,7 @@ def test_sections_with_equal_titles_have_their_own_anchors():
 def test_the_contents_list_every_section_and_block():
     page = read_page(render(report_of()))
     links = page.all("nav")[0].all("a")
-    expected = ["plain", "plain", "plain", "Last", "plain", "How this report came about"]
+    expected = [*["plain"] * 5, "Last", "plain", "How this report came about"]
     assert [n.text for n in links] == expected
 
 
@@ -176,7 +198,7 @@ def test_the_page_is_made_for_phones_darkness_and_paper():
     for rule in ("prefers-color-scheme: dark", "@media print", "overflow-x: auto", "sticky"):
         assert rule in style
     boxes = page.of_class("box")
-    assert len(boxes) == 3
+    assert len(boxes) == 7
     assert all(box.attributes["tabindex"] == "0" for box in boxes)
     used = set(re.findall(r"var\((--\w+)\)", style))
     assert used == set(re.findall(r"(--\w+):", style))
@@ -230,3 +252,48 @@ def test_a_missing_folder_is_named(tmp_path):
 def test_text_that_is_no_unicode_can_be_written(tmp_path):
     write_report(Report("broken \udc80 name"), tmp_path / "r.html")
     assert "name" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_the_first_screen_is_what_the_page_is_then_the_answer_the_code_and_the_chart():
+    header = read_page(render(report_of())).all("header")[0]
+    assert header.children[0].attributes["class"] == "about"
+    places = [n.attributes.get("class") for n in header.all("p", "pre", "svg", "ul")]
+    order = ["about", "answer", "answer", "label", "box", "label", "chart dots"]
+    assert places[: len(order)] == order
+    assert places[-1] == "remarks"
+
+
+def test_charts_have_a_name_and_a_description():
+    page = read_page(render(report_of()))
+    charts = page.of_class("chart")
+    assert len(charts) == 3
+    parts = {n.attributes["id"]: n for n in page.all("title", "desc") if "id" in n.attributes}
+    for chart in charts:
+        assert chart.attributes["role"] == "img"
+        title, description = chart.attributes["aria-labelledby"].split()
+        assert (parts[title].tag, parts[description].tag) == ("title", "desc")
+        assert parts[title].text
+        assert parts[description].text
+
+
+def test_shapes_and_colours_of_a_chart_are_those_of_the_page():
+    page = read_page(render(report_of()))
+    names = {n.attributes["id"] for n in page.all() if "id" in n.attributes}
+    used = {n.attributes["href"][1:] for n in page.all("use")}
+    assert used
+    assert used <= names
+    style = page.all("style")[0].text
+    colours = {f"c{k}" for k in range(N_COLOURS)}
+    assert colours == set(re.findall(r"\.(c\d)\b", style))
+    assert {f"m{k}" for k in range(N_SHAPES)} <= names
+
+
+def test_folded_parts_are_in_the_page_and_open_without_a_script():
+    page = read_page(render(report_of()))
+    (folded,) = page.of_class("folded")
+    assert folded.tag == "details"
+    assert folded.all("summary")[0].text == "Last"
+    assert len(folded.all("table")) == 1
+    (more,) = page.of_class("more")
+    assert more.all("summary")[0].text == "Show 1 more"
+    assert len(more.of_class("chart")) == 1

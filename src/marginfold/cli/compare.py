@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import tempfile
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -25,14 +25,21 @@ from marginfold.cli.options import (
     JOBS,
     RUNS,
     Categorical,
+    Dates,
+    Decimal,
     Drop,
+    DropIds,
     DropMissingTarget,
+    Encoding,
     Jobs,
     Json,
+    NoHeader,
     OptionalTarget,
     Overwrite,
     Scheduler,
+    Sep,
     check_scheduler,
+    reading_of,
 )
 from marginfold.cli.output import (
     kept_in,
@@ -43,24 +50,29 @@ from marginfold.cli.output import (
     show_words,
 )
 from marginfold.cli.standings import Standings, shown_standings
-from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.errors import InvalidParameterError, MarginfoldWarning
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
     from marginfold.compare.runs import Comparison, Source
+    from marginfold.data import Reading
+    from marginfold.executors import ProcessPool
     from marginfold.protocols.records import RecordStore
-    from marginfold.protocols.results import Figure
     from marginfold.protocols.run import Summary
     from marginfold.protocols.studies import Task
 
-CLOCK = 10.0
-"""The clock stops a comparison after so many budgets: then the plan was far too low, or the machine
-is very busy with something else."""
+BEGINNING, CLOCK = 2.0, 3.0
+"""Budgets after which no further method is begun, and after which the clock stops a comparison: the
+plan was far too low, or the machine is busy with something else.  Half the speed that is planned
+for still gives the same answer."""
 
 LEAST_CLOCK = 60.0
 """Seconds that the clock allows, however small the budget."""
+
+LEAST_BEGUN = 10.0
+"""Seconds in which methods are begun, however small the budget."""
 
 OPENING = 0.5
 """Seconds of planned work that this process does before others have started, to have a first row
@@ -75,13 +87,18 @@ Examples:
   marginfold compare patients.parquet -t outcome --drop id --report patients.html
   marginfold compare wine --methods lda,lsva,wsvda --json
   marginfold compare big.csv -t kind --budget 10m
+  marginfold compare flowers.csv -t species --save best.skops
 A name of 'marginfold datasets' stands for that set. The budget decides how many rows are taken (a
-sample of a large table), and methods that are clearly behind after a few folds are not measured on
-the others; the answer says what was left out. --thorough leaves nothing out. The plan follows from
-the size of the table and not from a clock, so the same command gives the same answer everywhere.
+sample of a large table), and methods that make clearly more errors than the best after a few folds
+are not measured on the others; the answer says what was left out. --thorough leaves nothing out.
+The plan follows from the size of the table, so the same command gives the same answer everywhere;
+only on a machine that is much slower no further method is begun when the time is over, and the
+answer says so.
 What was computed is kept in marginfold-runs/compare-NAME (--run names another folder): a stopped
 comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
-need not see the file. The exit code is 1 if no method could be measured.
+need not see the file. --save fits the best method to all rows as it was measured, choices inside,
+and writes a model for 'marginfold predict'. The exit code is 1 if no method could be measured, or
+if there is nothing to save because none is better than the largest class.
 """
 
 
@@ -103,6 +120,11 @@ Run = Annotated[
     typer.Option("--run", help=f"Folder to keep the records in (else {RUNS}/compare-NAME)."),
 ]
 
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Keep the best method in a model file (.skops)."),
+]
+
 
 def compare(
     data: Annotated[str, typer.Argument(help="A table (CSV, Parquet), or a bundled set's name.")],
@@ -116,7 +138,14 @@ def compare(
     drop: Drop = None,
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    drop_ids: DropIds = False,
+    dates: Dates = False,
     report: Annotated[Path | None, typer.Option("--report", help="HTML file to write.")] = None,
+    save: Save = None,
     run: Run = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -124,15 +153,17 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
-    _check(protocol, report, overwrite)
+    _check(protocol, report, save, overwrite)
     seconds = _seconds(budget, thorough)
     check_scheduler(jobs, scheduler)
-    from marginfold.compare.comparison import about_the_sample, conclude, pictures
+    from marginfold.compare.comparison import conclude
     from marginfold.compare.runs import Comparison
+    from marginfold.compare.words import about_the_sample
     from marginfold.protocols.records import RecordStore
 
     with ExitStack() as stack:
-        source = _source(data, target, drop, categorical, drop_missing_target, stack)
+        reading = reading_of(sep, decimal, encoding, no_header, drop_ids, dates)
+        source = _source(data, target, drop, categorical, drop_missing_target, reading)
         names = None if methods is None else [name.strip() for name in methods.split(",")]
         comparison = Comparison.of(
             source, names, protocol=protocol, n_folds=folds, n_repeats=repeats, budget=seconds
@@ -146,31 +177,52 @@ def compare(
             stopped = work.run(None if seconds is None else max(CLOCK * seconds, LEAST_CLOCK))
         verdict = conclude(comparison, store, stopped=stopped)
         if report is not None:
-            _write(report, comparison, verdict, pictures(comparison, store), store, overwrite)
+            _write(report, comparison, verdict, store, overwrite)
         show_notes(comparison.notes)
+        saved = _kept(save, verdict, comparison, overwrite)
         if as_json:
-            show_json(_result(data, comparison, verdict, work.counts(), folder, report))
+            show_json(_result(data, comparison, verdict, work.counts(), folder, report, saved))
         else:
-            _show(verdict, comparison)
-            if verdict.best:
-                typer.echo(f"records: {store.path}")
+            _show(verdict, comparison, saved)
+            typer.echo(f"records: {store.path}")
             if report is not None:
                 typer.echo(f"report:  {report}")
     if not verdict.best:
         _fail(verdict)
+    if save is not None and saved is None:
+        show_error(f"{save} was not written: no method is better than the largest class.")
+        raise typer.Exit(FAILED)
 
 
-def _check(protocol: str, report: Path | None, overwrite: bool) -> None:
-    """Refuse early what could not be compared, or not be reported."""
-    require("pandas", *([] if report is None else ["jinja2", "matplotlib"]))
+def _check(protocol: str, report: Path | None, save: Path | None, overwrite: bool) -> None:
+    """Refuse early what could not be compared, not be reported or not be saved."""
+    require("pandas", *([] if report is None else ["jinja2"]))
+    require(*([] if save is None else ["skops"]))
     from marginfold.compare.runs import PROTOCOLS
 
     if protocol not in PROTOCOLS:
         raise InvalidParameterError(
             f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
         )
-    if report is not None:
-        check_writable(report, overwrite=overwrite)
+    for path in (report, save):
+        if path is not None:
+            check_writable(path, overwrite=overwrite)
+
+
+def _kept(
+    save: Path | None, verdict: Verdict, comparison: Comparison, overwrite: bool
+) -> Path | None:
+    """Fit the best method to all rows as it was measured, and save it if something was learnt."""
+    if save is None or not verdict.command:
+        return None
+    from marginfold.compare.kept import keep
+    from marginfold.data.models import save_model
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarginfoldWarning)  # as on the folds
+        model = keep(verdict.best, comparison)
+    save_model(model, save, overwrite=overwrite)
+    return save
 
 
 def _seconds(budget: str | None, thorough: bool) -> float | None:
@@ -230,47 +282,84 @@ class _Work:
         with_pictures: bool,
         quiet: bool,
     ) -> None:
-        self.comparison = comparison if scheduler is None else comparison.sent()
+        self.comparison = comparison.sent()  # the table is read once, and not by every process
         self.store = store
         self.n_jobs = 1 if scheduler else jobs or JOBS
         self.scheduler = scheduler
         self.with_pictures = with_pictures
         self.quiet = quiet
         self.summaries: list[Summary] = []
+        self.begun: set[str] = set()
+        self.deadline = inf
 
     def run(self, seconds: float | None) -> float | None:
         """Compute what the records lack; return the seconds after which the clock stopped it."""
         from marginfold.compare.race import rounds
 
         begun = time.monotonic()
+        self.deadline = begun + max(BEGINNING * (self.comparison.budget or inf), LEAST_BEGUN)
         try:
             with (
                 _clock(seconds),
+                self._processes() as pool,
                 shown_standings(self.comparison, self.n_jobs, quiet=self.quiet) as view,
             ):
                 for race in rounds(self.comparison, self.store):
                     view.begin(race)
-                    self._compute(race.missing, view)
+                    self.begun |= {m for m, known in race.known.items() if known.n_measured}
+                    self._compute(race.missing, view, pool)
                 if self.with_pictures:
-                    drawn = self.comparison.picture_tasks()
+                    drawn = self._report_tasks()
                     view.begin_tasks(drawn)
-                    self._compute(drawn, view)
+                    self._compute(drawn, view, pool)
         except _OutOfTime:
             return time.monotonic() - begun
         return None
 
-    def _compute(self, tasks: Sequence[Task], view: Standings) -> None:
-        """Compute tasks in their order; the first cheap ones here, while nobody else is ready."""
-        from marginfold.protocols.run import run_tasks
+    def _report_tasks(self) -> list[Task]:
+        """Return what a report needs beside the errors: pictures, and the best method's columns."""
+        from marginfold.compare.race import final_standings, leader
 
-        n_here = 0 if self.scheduler or self.n_jobs == 1 else self._n_opening(tasks)
-        for some, n_jobs in ((tasks[:n_here], 1), (tasks[n_here:], self.n_jobs)):
+        best = leader(final_standings(self.comparison, self.store))
+        weighed = self.comparison.importance_tasks(best) if best else []
+        return self.comparison.picture_tasks() + weighed
+
+    def _processes(self) -> contextlib.AbstractContextManager[ProcessPool | None]:
+        """Return processes that are kept over all rounds; None on a cluster, or for one process."""
+        from marginfold.executors import ProcessPool
+
+        alone = self.scheduler is not None or self.n_jobs == 1
+        return contextlib.nullcontext() if alone else ProcessPool(self.n_jobs)
+
+    def _compute(self, tasks: Sequence[Task], view: Standings, pool: ProcessPool | None) -> None:
+        """Compute tasks in their order; the first cheap ones here, while the others start."""
+        from marginfold.protocols.run import begin_processes, run_tasks
+
+        n_here = 0 if pool is None else self._n_opening(tasks)
+        if pool is not None and n_here < len(tasks):
+            begin_processes(tasks, pool)
+        for some, where in ((tasks[:n_here], None), (tasks[n_here:], pool)):
             if some:
                 self.summaries.append(
                     run_tasks(
-                        some, self.store, n_jobs=n_jobs, client=self.scheduler, progress=view.move
+                        some,
+                        self.store,
+                        client=self.scheduler,
+                        pool=where,
+                        refuse=self._refusal,
+                        progress=view.move,
                     )
                 )
+
+    def _refusal(self, task: Task) -> str:
+        """Return why a task is not begun: its method is a new one, and the budget is spent."""
+        if task.method not in self.begun and time.monotonic() > self.deadline:
+            return (
+                f"not begun within twice the budget of {self.comparison.budget:g} s; the same "
+                "command takes it up"
+            )
+        self.begun.add(task.method)
+        return ""
 
     def _n_opening(self, tasks: Sequence[Task]) -> int:
         planned = accumulate(self.comparison.fold_seconds(task.method) for task in tasks)
@@ -287,7 +376,7 @@ class _Work:
             name: sum(getattr(summary, name) for summary in self.summaries)
             for name in ("found", "done", "skipped", "failed")
         }
-        pictures = len(self.comparison.picture_tasks()) if self.with_pictures else 0
+        pictures = len(self._report_tasks()) if self.with_pictures else 0
         known = final_standings(self.comparison, self.store)
         measured = sum(standing.n_measured for standing in known.values())
         tried = counts["done"] + counts["skipped"] + counts["failed"]
@@ -301,78 +390,82 @@ def _source(
     drop: list[str] | None,
     categorical: list[str] | None,
     drop_missing: bool,
-    stack: ExitStack,
+    reading: Reading,
 ) -> Source:
-    """Return where the table is; a bundled set is written out as one first."""
+    """Return where the table is, a file or a bundled set."""
     from marginfold.compare.runs import Source
-    from marginfold.data import catalogue, load
+    from marginfold.data.tables import is_set
+    from marginfold.data.target import chosen_target
 
-    bundled = not Path(data).exists() and data in catalogue()
-    if bundled:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        frame = load(data).frame
-        label = str(frame.columns[-1])
-        if target not in (None, label):
-            raise InvalidParameterError(
-                f"the classes of the set {data} are {label!r}, not {target!r}; leave --target out."
-            )
-        target, data = label, str(folder / f"{data}.csv")
-        frame.to_csv(data, index=False)
-    if target is None and not Path(data).exists():
-        raise InvalidInputError(
-            f"{data} is neither a file nor a data set; 'marginfold datasets' lists those."
-        )
-    if target is None:
-        raise InvalidParameterError("--target is missing: name the column with the classes.")
-    return Source(data, target, tuple(drop or ()), tuple(categorical or ()), drop_missing, bundled)
+    column, left_out, codes = chosen_target(data, target, reading), drop or (), categorical or ()
+    return Source(data, column, tuple(left_out), tuple(codes), drop_missing, is_set(data), reading)
 
 
 def _write(
     path: Path,
     comparison: Comparison,
     verdict: Verdict,
-    figures: list[Figure],
     store: RecordStore,
     overwrite: bool,
 ) -> None:
-    from marginfold.compare.race import counted_records
     from marginfold.reports import write_report
     from marginfold.reports.user_data import comparison_report
 
-    records = counted_records(comparison, store, metric=["error", "none"])
     facts = {
         "date": date.today().isoformat(),
         "seeds": ", ".join(map(str, range(comparison.n_repeats))),
         "versions": "; ".join(store.versions()),
         "records": str(store.path),
     }
-    page = comparison_report(comparison, verdict, figures, records, facts=facts)
+    page = comparison_report(comparison, verdict, store, facts=facts)
     write_report(page, path, overwrite=overwrite)
 
 
-def _show(verdict: Verdict, comparison: Comparison) -> None:
-    names = ("method", "error %", "±", "behind", "95 % interval", "folds", "dim", "s/fold")
+COLUMNS = (
+    *("method", "error %", "vs best", "95 % interval", "bal. %", "AUC", "log loss"),
+    *("folds", "dim", "s/fold"),
+)
+"""Columns of the table on a terminal; `MEANINGS` says what the short ones are."""
+
+MEANINGS = (
+    "error: wrong answers to rows held out; vs best: points more than the best on the same rows, "
+    "with the 95 % interval of this; bal.: accuracy in percent, classes counted alike; dim: "
+    "components chosen"
+)
+"""What the columns mean."""
+
+
+def _show(verdict: Verdict, comparison: Comparison, saved: Path | None) -> None:
     rows = []
     for r in verdict.rows:
         if r.error is None:
-            rows.append([r.method, "-", *[""] * (len(names) - 2)])
+            rows.append([r.method, "-", *[""] * (len(COLUMNS) - 2)])
             continue
-        behind = ["", "best"]
+        gap = ["", "best"]
         if r.behind is not None:
             known = isfinite(r.behind.low) and isfinite(r.behind.high)
             interval = f"{r.behind.low:+.1f} .. {r.behind.high:+.1f}" if known else "too few folds"
-            behind = [f"{round(r.behind.mean, 1) + 0.0:+.1f}", interval]  # no -0.0
-        dimension = "" if r.dimension is None else f"{r.dimension:g}"
-        errors = [f"{r.error:.1f}", "" if r.spread is None else f"{r.spread:.1f}"]
+            gap = [f"{round(r.behind.mean, 1) + 0.0:+.1f}", interval]  # no -0.0
+        scores = [_number(r.balanced_accuracy, 1), _number(r.auc, 3), _number(r.log_loss, 2)]
         folds = f"{r.n_folds}/{comparison.n_measurements}"
-        rows.append([r.method, *errors, *behind, folds, dimension, f"{r.seconds:.2f}"])
-    show_table(names, rows)
+        dimension = "" if r.dimension is None else f"{r.dimension:g}"
+        rows.append(
+            [r.method, f"{r.error:.1f}", *gap, *scores, folds, dimension, f"{r.seconds:.2f}"]
+        )
+    show_table(COLUMNS, rows)
+    show_words(f"({MEANINGS})")
     typer.echo("")
     for sentence in verdict.sentences:
         show_words(sentence)
-    if verdict.command:
-        typer.echo(f"To keep it:\n  {verdict.command}")
+    if saved is not None:
+        typer.echo(f"{verdict.best}, fitted to all rows as it was measured: {saved}")
+    elif verdict.command:
+        typer.echo(f"To keep it (or --save model.skops here):\n  {verdict.command}")
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
 
 
 def _fail(verdict: Verdict) -> NoReturn:
@@ -390,6 +483,7 @@ def _result(
     tasks: dict[str, int],
     folder: Path,
     report: Path | None,
+    saved: Path | None,
 ) -> dict[str, Any]:
     return {
         "data": data,
@@ -404,6 +498,8 @@ def _result(
         "as_good": list(verdict.as_good),
         "recommendation": list(verdict.sentences),
         "command": verdict.command or None,
+        "python": verdict.snippet or None,
+        "saved": str(saved) if saved else None,
         "methods": [asdict(row) for row in verdict.rows],
         "notes": list(comparison.notes),
         "tasks": tasks,

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from marginfold.cli.options import Data, Json, Keep, Model, Out, Overwrite
+from marginfold.cli.options import (
+    Data,
+    Decimal,
+    Encoding,
+    Json,
+    Keep,
+    Model,
+    NoHeader,
+    Out,
+    Overwrite,
+    Sep,
+    reading_of,
+)
 from marginfold.cli.output import show_json, show_notes, show_rows
 from marginfold.errors import InvalidInputError
 from marginfold.runtime.extras import require
@@ -17,7 +32,8 @@ from marginfold.runtime.extras import require
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marginfold.data import TableModel
+    from marginfold.data import Reading, TableModel
+    from marginfold.linalg.tall import Array
 
 TRANSFORM_EXAMPLES = """\b
 Examples:
@@ -29,67 +45,169 @@ Examples:
 PREDICT_EXAMPLES = """\b
 Examples:
   marginfold predict jobs.skops new.csv --out predicted.csv
-  marginfold predict jobs.skops new.csv --keep name
-  marginfold predict jobs.skops new.csv --json
+  marginfold predict jobs.skops new.csv --keep name --scores
+  marginfold predict jobs.skops new.csv --proba --json
 """
 
 
-OTHERWISE = {
-    "transform": ("classifier", "has no components", "predict"),
-    "predict": ("transformer", "predicts no class", "transform"),
-}
-"""What a model is that cannot answer a command, what it lacks, and the command to use."""
+SHARES = "probabilities are shares of the nearest rows; 'marginfold fit --proba' calibrates them"
+"""What to know of the probabilities of nearest neighbors."""
+
+Answer: TypeAlias = "tuple[dict[str, Any], list[str]]"
+"""New columns by name, and notes."""
+
+WithScores = Annotated[
+    bool,
+    typer.Option(
+        "--scores",
+        help="Add a column per class: its margin, or of nearest neighbors the distance to its "
+        "nearest row.",
+    ),
+]
+WithProbabilities = Annotated[
+    bool,
+    typer.Option("--proba", help="Add a column per class: its probability ('fit --proba')."),
+]
 
 
-def _command(name: str, columns: str) -> Callable[..., None]:
-    """Return a command that adds columns to a table by a saved model."""
+def transform(
+    model: Model,
+    data: Data,
+    out: Out = None,
+    keep: Keep = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write the components of a table's rows.
 
-    def command(
-        model: Model,
-        data: Data,
-        out: Out = None,
-        keep: Keep = None,
-        overwrite: Overwrite = False,
-        as_json: Json = False,
-    ) -> None:
-        kept = list(dict.fromkeys(keep or []))
-        require("pandas", "skops")
-        if out is not None:
-            from marginfold.data.tables import check_table_path
-
-            check_table_path(out, overwrite=overwrite)
-        result = _answer(name, model, data, kept)
-        _write(result, out, overwrite=overwrite, as_json=as_json)
-
-    command.__doc__ = (
-        f"Write {columns} of a table's rows.\n\nWithout --out they go to standard output, as CSV."
-    )
-    return command
+    Without --out they go to standard output, as CSV.
+    """
+    reading = reading_of(sep, decimal, encoding, no_header)
+    _answer(_components, model, data, out, keep, reading, overwrite, as_json)
 
 
-transform = _command("transform", "the components")
-predict = _command("predict", "the predicted classes")
+def predict(
+    model: Model,
+    data: Data,
+    out: Out = None,
+    keep: Keep = None,
+    scores: WithScores = False,
+    proba: WithProbabilities = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write the predicted classes of a table's rows.
+
+    Without --out they go to standard output, as CSV.
+    """
+    answer = partial(_predictions, scores=scores, proba=proba)
+    reading = reading_of(sep, decimal, encoding, no_header)
+    _answer(answer, model, data, out, keep, reading, overwrite, as_json)
 
 
-def _answer(command: str, path: Path, data: Path, keep: list[str]) -> pd.DataFrame:
-    """Load the model and let it work on the table; return kept and new columns."""
-    model = _load(path)
-    if not hasattr(model.method, command):
-        kind, lack, other = OTHERWISE[command]
-        raise InvalidInputError(
-            f"{path} holds the {kind} {type(model.method).__name__.lower()}, which "
-            f"{lack}; use 'marginfold {other} {path} {data}'."
-        )
-    frame = _read_rows(model, data, keep)
-    if command == "predict":
-        columns = {"prediction": model.predict(frame)}
-    else:
-        names = model.method.get_feature_names_out().tolist()
-        columns = dict(zip(names, model.transform(frame).T, strict=True))
-    clash = [name for name in keep if name in columns]
+def _answer(
+    answer: Callable[[Saved, pd.DataFrame], Answer],
+    path: Path,
+    data: Path,
+    out: Path | None,
+    keep: list[str] | None,
+    reading: Reading,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Load the model, let it work on the table, and write kept and new columns."""
+    require("pandas", "skops")
+    if out is not None:
+        from marginfold.data.tables import check_table_path
+
+        check_table_path(out, overwrite=overwrite)
+    kept = list(dict.fromkeys(keep or []))
+    saved = Saved(path, data, _load(path))
+    frame, notes = _read_rows(saved.model, data, kept, reading)
+    show_notes(notes)
+    with warnings.catch_warnings():  # unseen levels are noted below
+        warnings.filterwarnings("ignore", message="Found unknown categories")
+        new, said = answer(saved, frame)
+    clash = [name for name in kept if name in new]
     if clash:
-        raise InvalidInputError(f"--keep {clash[0]} has the name of a new column; rename it.")
-    return frame[keep].assign(**columns)
+        name = quote(clash[0])
+        raise InvalidInputError(f"--keep {name} has the name of a new column; rename it.")
+    said = [*_unseen(saved.model, frame), *said]
+    show_notes(said)
+    import pandas
+
+    result = pandas.concat([frame[kept], pandas.DataFrame(new, index=frame.index)], axis="columns")
+    _write(result, [*notes, *said], out, overwrite=overwrite, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A model that was loaded, its file, and the table that it is asked about."""
+
+    path: Path
+    data: Path
+    model: TableModel
+
+    @property
+    def name(self) -> str:
+        """What the method is called."""
+        from marginfold.data.answers import opened
+
+        return self.model.name or " and ".join(
+            type(step).__name__ for step in opened(self.model.method)
+        )
+
+
+def _components(saved: Saved, frame: pd.DataFrame) -> Answer:
+    names = saved.model.component_names
+    if not names:
+        raise InvalidInputError(
+            f"{saved.path} holds a classifier ({saved.name}) that has no components; use "
+            f"'marginfold predict {quote(str(saved.path))} {quote(str(saved.data))}'."
+        )
+    return dict(zip(names, saved.model.transform(frame).T, strict=True)), []
+
+
+def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool) -> Answer:
+    """Return the columns of the classes, and of the numbers that were asked for."""
+    from marginfold.data.answers import counts_votes, has_scores
+
+    model = saved.model
+    if not hasattr(model.method, "predict"):
+        raise InvalidInputError(
+            f"{saved.path} holds a transformer ({saved.name}) that predicts no class; use "
+            f"'marginfold transform {quote(str(saved.path))} {quote(str(saved.data))}'."
+        )
+    if scores and not has_scores(model.method):
+        raise InvalidInputError(
+            f"{saved.path} holds a classifier ({saved.name}) without margins or distances; leave "
+            "--scores out, or ask for --proba."
+        )
+    if proba and not hasattr(model.method, "predict_proba"):
+        raise InvalidInputError(
+            f"{saved.path} holds a classifier ({saved.name}) without probabilities; fit it again "
+            "with 'marginfold fit ... --proba', or ask for --scores."
+        )
+    columns: dict[str, Any] = {"prediction": model.predict(frame)}
+    if scores:
+        found = model.scores(frame)
+        columns |= _by_class(found.kind, model, found.values)
+    if proba:
+        columns |= _by_class("probability", model, model.probabilities(frame))
+    return columns, [SHARES] if proba and counts_votes(model.method) else []
+
+
+def _by_class(kind: str, model: TableModel, values: Array) -> dict[str, Any]:
+    names = [f"{kind}_{label}" for label in model.method.classes_.tolist()]
+    return dict(zip(names, values.T, strict=True))
 
 
 def _load(path: Path) -> TableModel:
@@ -108,26 +226,38 @@ def _load(path: Path) -> TableModel:
     return model
 
 
-def _read_rows(model: TableModel, data: Path, keep: list[str]) -> pd.DataFrame:
-    """Read the rows to work on; note the columns that are not used."""
+def _read_rows(
+    model: TableModel, data: Path, keep: list[str], reading: Reading
+) -> tuple[pd.DataFrame, list[str]]:
+    """Read the rows to work on; note what is not used or was changed."""
     from marginfold.data import read_table
+    from marginfold.data.tables import NOTES
     from marginfold.data.target import check_columns, listed
 
-    frame = read_table(data, min_rows=1)
+    frame = read_table(data, min_rows=1, reading=reading.like(model.reading))
     check_columns(frame, keep, "--keep")
     model.arranged(frame.iloc[:0])
     used = {*model.columns, model.target, *keep}
     extra = [name for name in frame.columns if name not in used]
-    if extra:
-        show_notes([f"columns that the model does not use: {listed(extra)}"])
-    return frame
+    notes = [f"columns that the model does not use: {listed(extra)}"] if extra else []
+    notes += [note for name, note in frame.attrs.get(NOTES, {}).items() if name in used]
+    return frame, notes
 
 
-def _write(result: pd.DataFrame, out: Path | None, *, overwrite: bool, as_json: bool) -> None:
+def _unseen(model: TableModel, frame: pd.DataFrame) -> list[str]:
+    """Return notes on words that the model has never seen."""
+    from marginfold.data.columns import unseen_levels
+
+    return unseen_levels(model.pipeline["columns"], model.arranged(frame))
+
+
+def _write(
+    result: pd.DataFrame, notes: list[str], out: Path | None, *, overwrite: bool, as_json: bool
+) -> None:
     """Write the columns to the file, or print them."""
     from marginfold.data import write_table
 
-    summary = {"rows": len(result), "columns": list(result.columns)}
+    summary = {"rows": len(result), "columns": list(result.columns), "notes": notes}
     if out is not None:
         write_table(result, out, overwrite=overwrite)
         if as_json:

@@ -12,6 +12,7 @@ from marginfold.errors import InvalidParameterError
 from marginfold.runtime.extras import require
 
 if TYPE_CHECKING:
+    from marginfold.data import Reading
     from marginfold.protocols.records import RecordStore
     from marginfold.protocols.run import Summary
     from marginfold.protocols.studies import Task
@@ -25,7 +26,10 @@ RUNS = "marginfold-runs"
 _TARGET = typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")
 
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A table: CSV (also .csv.gz) in UTF-8, or Parquet.")
+    Path,
+    typer.Argument(
+        metavar="DATA", help="A table (CSV, also .csv.gz, or Parquet), or a data set's name."
+    ),
 ]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model that 'marginfold fit --save' wrote.")
@@ -53,6 +57,32 @@ Categorical = Annotated[
 DropMissingTarget = Annotated[
     bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
 ]
+Sep = Annotated[
+    str | None,
+    typer.Option(
+        "--sep", metavar="CHARACTER", help="Between fields: , ; | tab space; found by default."
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", metavar="MARK", help="Before decimals: . or , (found by default)."),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", help="Such as latin-1 or cp1252; UTF-8 and UTF-16 are found."
+    ),
+]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="The first line is a row; columns are c1, c2, ...")
+]
+DropIds = Annotated[
+    bool,
+    typer.Option("--drop-ids", help="Leave out whole numbers and words that all differ."),
+]
+Dates = Annotated[
+    bool, typer.Option("--dates", help="Take dates as numbers: days since the earliest.")
+]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help=f"Processes; {JOBS} by default.")
 ]
@@ -67,6 +97,20 @@ Scheduler = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def reading_of(
+    sep: str | None,
+    decimal: str | None,
+    encoding: str | None,
+    no_header: bool,
+    drop_ids: bool = False,
+    dates: bool = False,
+) -> Reading:
+    """Return how a table is to be read that a command was given."""
+    from marginfold.data import Reading
+
+    return Reading(sep, decimal, encoding, not no_header, drop_ids, dates)
 
 
 def check_scheduler(jobs: int | None, scheduler: str | None) -> None:

@@ -76,16 +76,24 @@ class Standings:
         """Return the methods that are computed now."""
         return ", ".join(dict.fromkeys(task.method for task in self.waiting[: self.n_jobs]))
 
-    def seconds_left(self) -> float:
-        """Return about how long what waits takes: by the folds so far, else by the plan."""
+    def seconds_left(self) -> tuple[float, float]:
+        """Return about how long it takes to the next look, and to the end if nobody is stopped.
+
+        By the folds so far, and for methods without any by the plan.
+        """
         planned = sum(self.comparison.fold_seconds(m) * len(s) for m, s in self.seconds.items())
         taken = sum(sum(seconds) for seconds in self.seconds.values())
         pace = taken / planned if planned else 1.0
-        left = 0.0
-        for task in self.waiting:
-            before = self.seconds.get(task.method)
-            left += fmean(before) if before else pace * self.comparison.fold_seconds(task.method)
-        return left / self.n_jobs
+
+        def one_fold(method: str) -> float:
+            before = self.seconds.get(method)
+            return fmean(before) if before else pace * self.comparison.fold_seconds(method)
+
+        soon = sum(one_fold(task.method) for task in self.waiting)
+        whole = self.comparison.n_measurements
+        going_on = [m for m in self.comparison.methods if m not in self.stopped]
+        rest = sum(one_fold(m) * (whole - len(self.errors[m])) for m in going_on)
+        return soon / self.n_jobs, max(soon, rest) / self.n_jobs
 
 
 class Lines(Standings):
@@ -97,7 +105,9 @@ class Lines(Standings):
         super().begin(race)
         new = [method for method in self.stopped if method not in before]
         if new:
-            show_progress(f"clearly behind, not measured further: {', '.join(new)}")
+            show_progress(
+                f"clearly more errors than the best, so not measured further: {', '.join(new)}"
+            )
 
     def move(self, outcome: Outcome | None, done: int, total: int) -> None:
         """Say the first error of a method."""
@@ -107,7 +117,7 @@ class Lines(Standings):
         if outcome is not None and method is not None and is_first and self.errors[method]:
             (error,) = self.errors[method].values()
             show_progress(
-                f"{method}: {100 * error:.1f} % on the first of "
+                f"{method}: {100 * error:.1f} % wrong on the first of "
                 f"{self.comparison.n_measurements} folds ({outcome.seconds:.2f} s)"
             )
 
@@ -133,9 +143,8 @@ class LiveTable(Standings):
 
         whole = self.comparison.n_measurements
         all_tasks = self.n_done + len(self.waiting)
-        words = (
-            f"{self.running()}  {self.n_done}/{all_tasks}  about {self.seconds_left():.0f} s left"
-        )
+        left = " to ".join(dict.fromkeys(f"{seconds:.0f}" for seconds in self.seconds_left()))
+        words = f"{self.running()}  {self.n_done}/{all_tasks}  about {left} s left"
         table = Table("method", caption=words if self.waiting else "", box=None, pad_edge=False)
         for name in ("error %", "folds", "s/fold"):
             table.add_column(name, justify="right")
@@ -144,7 +153,7 @@ class LiveTable(Standings):
         for method, error in self.ranked():
             seconds = self.seconds.get(method)
             state = "running" if method in running else ""
-            state = "behind, not measured further" if method in self.stopped else state
+            state = "more errors, stopped" if method in self.stopped else state
             table.add_row(
                 method,
                 "" if error is None else f"{error:.1f}",

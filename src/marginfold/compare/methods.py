@@ -1,33 +1,58 @@
-"""The methods that a comparison runs on data of a given size, with untuned defaults."""
+"""The catalogue of methods: each is one classifier that chooses its parameters by itself.
+
+`procedure` returns it unfitted.  A comparison fits it to the training rows of a fold and predicts
+the others; ``compare --save`` and ``fit`` fit the same object to all rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Self
 
+import numpy as np
+from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
-from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from marginfold.errors import InvalidParameterError
 from marginfold.estimators.discriminant import LDA
-from marginfold.estimators.gesvm import GESVC
-from marginfold.estimators.lpp import LPP
+from marginfold.estimators.eigenmaps import LaplacianEigenmaps
+from marginfold.estimators.gesvm import GESVC, LapSVC
+from marginfold.estimators.graph_embedding import GraphEmbedding
+from marginfold.estimators.locally_linear import LocallyLinearEmbedding
+from marginfold.estimators.lpp import LPP, NPE
 from marginfold.estimators.lsva import LSVA
 from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
+from marginfold.estimators.paths import MarginEstimator
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, LowRankKernel
 from marginfold.graphs import NeighborGraph, PermutedGraph
-from marginfold.protocols.embeddings import EmbeddingMethod
+from marginfold.linalg.tall import Array
+from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
+from marginfold.model_selection.path_search import PathSearchCV
+from marginfold.model_selection.subspace_search import SubspaceSearchCV
 
 MOST_COMPONENTS = 10
 """Components of an embedding, at most."""
+
+FURTHER_COMPONENTS = (15, 20, 30, 50, 100)
+"""Numbers of discriminants that are tried above that, and all there are."""
+
+NEIGHBORS = (1, 5, 15)
+"""Numbers of neighbors to choose from, on embeddings and on all features."""
 
 WEIGHTS = (0.1, 1.0, 10.0)
 """Graph weights to choose from, in units of the data."""
@@ -35,25 +60,30 @@ WEIGHTS = (0.1, 1.0, 10.0)
 COSTS = (1.0, 10.0, 100.0)
 """Costs of a margin violation to choose from."""
 
+LOGISTIC_COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
+"""Costs of logistic regression to choose from."""
+
 RIDGES = (1e-2, 1.0)
 """Ridges of planes to choose from."""
 
 KERNEL_COST = 10.0
 """C of kernel embeddings."""
 
-TASKS = "one_vs_rest"
-"""The papers' tasks, whatever the number of components: the first k are those of k components."""
+INNER_FOLDS, FEW_ROWS = 3, 6
+"""Folds of the rows it is given by which a procedure chooses; two where the largest class has fewer
+rows than `FEW_ROWS`, since some of them are held out by the folds of a comparison."""
 
 EXACT_ROWS = 500
-"""Up to this many training rows the coordinates are the leading ones of the exact kernel."""
+"""Below so many rows the coordinates are the leading ones of the exact kernel."""
 
 LEAST_RANK, MOST_RANK, ROWS_PER_RANK = 150, 300, 8
-"""Coordinates of a kernel; between the two a low-rank kernel has one for so many training rows.
+"""Coordinates of a kernel; between the two a low-rank kernel has one for so many rows.
 Against 150 of the exact kernel, 300 have less error (KDA on 4500 rows 18.6 % for 20.6 %) in a
 fortieth of the time.  Successive margins take the least: their time grows with the square."""
 
-SLOW_ROWS = 2_000
-"""Training rows above which methods whose time grows with the square are left out."""
+SLOW_ROWS = 1_000
+"""Rows above which methods whose time grows with the square are left out: at 1000 a fold of NCA
+with its choices takes about as long as one of all other methods."""
 
 MANY_CLASSES = 100
 """Classes above which methods of pairs of classes are left out: at 100 a fold of all of them takes
@@ -62,83 +92,216 @@ about 50 s, however few the rows."""
 NCA_STEPS = 50
 """Iterations of NCA: its time is without bound otherwise."""
 
+NCA_COMPONENTS = (2, 10)
+"""Numbers of components of NCA to choose from: unlike those of ours each is a fit by itself."""
+
+LOGISTIC_STEPS = 1_000
+"""Iterations of logistic regression, at most."""
+
+STOPPED_ROWS, STOPPED_CLASS = 500, 5
+"""Boosting stops early, by a tenth of the rows, from so many rows on and if the smallest class has
+so many: otherwise that tenth says little, or lacks a class."""
+
 
 @dataclass(frozen=True)
 class Size:
-    """What methods are made for: training rows, columns, classes, and a number for draws."""
+    """The table that methods are made for.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_classes : int
+        Columns are those of numbers, after encoding.
+    n_largest, n_smallest : int
+        Rows of the largest and of the smallest class.
+    seed : int
+        Of the folds inside and of whatever is drawn.
+    """
 
     n_rows: int
     n_columns: int
     n_classes: int
-    draw: int = 0
+    n_largest: int = FEW_ROWS
+    n_smallest: int = 1
+    seed: int = 0
+
+    @classmethod
+    def of(cls, labels: Array, n_columns: int, seed: int = 0) -> Self:
+        """Return the size of a table by its labels and its number of encoded columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginfold.compare.methods import Size
+        >>> Size.of(np.array(["a", "a", "b"]), 4)
+        Size(n_rows=3, n_columns=4, n_classes=2, n_largest=2, n_smallest=1, seed=0)
+        """
+        counts = np.unique(labels, return_counts=True)[1]
+        largest, smallest = int(counts.max()), int(counts.min())
+        return cls(len(labels), int(n_columns), len(counts), largest, smallest, seed)
 
     @property
     def n_components(self) -> int:
         """Components to ask for."""
         return min(self.n_columns, MOST_COMPONENTS)
 
-
-@dataclass(frozen=True)
-class Candidates:
-    """Classifiers that differ in their parameters: one is chosen inside the training rows."""
-
-    estimators: Sequence[Any]
-    params: Sequence[dict[str, Any]]
+    @property
+    def folds(self) -> StratifiedKFold:
+        """The folds inside the rows that a procedure is fitted to."""
+        n_folds = INNER_FOLDS if self.n_largest >= FEW_ROWS else 2
+        return StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One method of a comparison.
+    """One method of the catalogue.
 
     Attributes
     ----------
     words : str
         What it is.
     make : callable
-        From a `Size` to an `EmbeddingMethod` or `Candidates`.
+        From a `Size` to the estimator with its untuned parameters: a transformer, after which the
+        nearest neighbors answer, or a classifier.
+    complexity : int
+        How much there is to understand in its answer, one of `COMPLEXITY`: of methods that are not
+        told apart the one of least complexity is the plainest, then the faster one.
+    grid : mapping
+        Values to choose from, by the name of the parameter.
     slow : bool
         Whether it is left out above `SLOW_ROWS`.
-    fit : str
-        Options of `marginfold fit` for the method with its defaults; empty if it has none.
     control : bool
         Whether it is there to judge others by, and never recommended.
+    by_default : bool
+        Whether a comparison runs it without being told its name.
+    needs : str
+        A package that has to be installed for it.
     seconds : float
         CPU time of one fold with all its choices, on 4500 rows, 13 columns and 5 classes.
     pair_seconds : float
-        What each pair of classes adds if there are many, measured with 60 classes of 5 rows; 0 for
+        What each pair of classes adds if there are many, measured with 60 and 26 classes; 0 for
         methods that know no pairs.
     """
 
     words: str
-    make: Callable[[Size], EmbeddingMethod | Candidates]
+    make: Callable[[Size], Any]
+    complexity: int
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     slow: bool = False
     control: bool = False
-    fit: str = ""
+    by_default: bool = True
+    needs: str = ""
     seconds: float = 1.0
     pair_seconds: float = 0.0
 
 
-def _rbf(size: Size, most: int = MOST_RANK) -> Any:
-    if size.n_rows <= EXACT_ROWS:
-        return ExactKernel("rbf", rank=min(LEAST_RANK, size.n_rows - 1))
+COMPLEXITY = {
+    0: "the same answer for every row",
+    1: "one weight for each column and class",
+    2: "the most similar rows",
+    3: "a linear map of the columns, then the most similar rows",
+    4: "a linear map or planes of margins or graphs",
+    5: "a kernel: similarities to rows take the place of the columns",
+    6: "hundreds of trees",
+}
+"""The order of complexity, from plain to involved."""
+
+
+def procedure(name: str, size: Size, fixed: Mapping[str, Any] | None = None) -> Any:
+    """Return a method of the catalogue as an unfitted classifier, choices included.
+
+    Its ``fit`` chooses parameters by folds of the rows it is given and fits the best to all of
+    them.  What a comparison measures on a fold, and what is kept in the end, is this object.
+
+    Parameters
+    ----------
+    name : str
+        A key of `METHODS`, in any case, with blanks or hyphens.
+    size : Size
+        The whole table; folds of it are given the same procedure.
+    fixed : mapping, optional
+        Parameters of the estimator (and ``n_neighbors``, where neighbors answer) that are given and
+        not chosen.
+
+    Returns
+    -------
+    classifier
+        `SubspaceSearchCV`, `PathSearchCV`, ``GridSearchCV`` or, without a choice, the classifier.
+
+    Examples
+    --------
+    >>> from marginfold.compare.methods import Size, procedure
+    >>> procedure("lda", Size(150, 4, 3), {"n_neighbors": 5})
+    SubspaceSearchCV(cv=StratifiedKFold(n_splits=3, random_state=0, shuffle=True),
+                     error_score='raise', estimator=LDA(n_components=2),
+                     n_components=[1, 2], n_neighbors=5)
+    """
+    found = method_named(name)
+    method, given = METHODS[found], dict(fixed or {})
+    estimator = method.make(size)
+    by_neighbors = not is_classifier(estimator)
+    neighbors = given.pop("n_neighbors", NEIGHBORS) if by_neighbors else ()
+    known = estimator.get_params(deep=True)
+    unknown = [parameter for parameter in given if parameter not in known]
+    if unknown:
+        raise InvalidParameterError(
+            f"{found} has no parameter {unknown[0]}; it has {', '.join(sorted(known))}."
+        )
+    estimator.set_params(**given)
+    grid: dict[str, Any] = {
+        name: list(values) for name, values in method.grid.items() if name not in given
+    }
+    if by_neighbors:
+        most = estimator.n_components
+        dimensions = grid.pop("n_components", None) or _dimensions(most, given)
+        return SubspaceSearchCV(
+            estimator,
+            **grid,
+            n_components=sorted({min(k, most) for k in dimensions}),
+            n_neighbors=neighbors,
+            cv=size.folds,
+            error_score="raise",
+        )
+    if not grid:
+        return estimator
+    if isinstance(estimator, MarginEstimator):
+        return PathSearchCV(estimator, **grid, cv=size.folds, error_score="raise")
+    return GridSearchCV(estimator, grid, cv=size.folds, error_score="raise")
+
+
+def _dimensions(most: int, given: Mapping[str, Any]) -> list[int]:
+    """Return the numbers of components to choose from."""
+    if "n_components" in given:
+        return [most]
+    few = range(1, min(most, MOST_COMPONENTS) + 1)
+    return sorted({*few, *(k for k in FURTHER_COMPONENTS if k < most), most})
+
+
+def kernel_map(name: str, size: Size, most: int = MOST_RANK) -> Any:
+    """Return a kernel that is as exact as the size of the table allows."""
+    if size.n_rows < EXACT_ROWS:
+        return ExactKernel(name, rank=min(LEAST_RANK, size.n_rows - 1))
     rank = min(max(LEAST_RANK, size.n_rows // ROWS_PER_RANK), most)
-    return LowRankKernel("rbf", rank=rank)
+    return LowRankKernel(name, rank=rank)
 
 
-def _twin(size: Size, C1: float) -> Any:
-    return TwinSVC(C1=C1, kernel=_rbf(size))
+def _rbf(size: Size, most: int = MOST_RANK) -> Any:
+    return kernel_map("rbf", size, most)
 
 
-def _embedding(make: Callable[[Size], Any], weights: Sequence[float] = ()) -> Any:
-    return lambda size: EmbeddingMethod(make(size), weights)
+def _nca(size: Size) -> Any:
+    return NeighborhoodComponentsAnalysis(
+        size.n_components, init="pca", max_iter=NCA_STEPS, random_state=size.seed
+    )
 
 
-def _choice(make: Callable[..., Any], **grid: Sequence[Any]) -> Any:
-    """Return candidates over the product of one or two parameters."""
-    params: list[dict[str, Any]] = [{}]
-    for name, values in grid.items():
-        params = [p | {name: value} for p in params for value in values]
-    return lambda size: Candidates([make(size, **p) for p in params], params)
+def _boosting(size: Size) -> Any:
+    stops = size.n_rows >= STOPPED_ROWS and size.n_smallest >= STOPPED_CLASS
+    return HistGradientBoostingClassifier(early_stopping=stops, random_state=size.seed)
+
+
+def _lightgbm(size: Size) -> Any:
+    boosting = import_module("lightgbm")
+    return boosting.LGBMClassifier(random_state=size.seed, n_jobs=1, verbose=-1)
 
 
 LARGEST_CLASS = "largest class"
@@ -150,147 +313,234 @@ PERMUTED_GRAPH = "LSVA permuted graph"
 METHODS: dict[str, Compared] = {
     "all features": Compared(
         "nearest neighbors on all scaled features",
-        lambda size: EmbeddingMethod(None, nested=False),
-        seconds=0.07,
+        lambda s: NeighborsClassifier(),
+        complexity=2,
+        grid={"n_neighbors": NEIGHBORS},
+        seconds=0.17,
+    ),
+    "logistic regression": Compared(
+        "logistic regression, linear",
+        lambda s: LogisticRegression(max_iter=LOGISTIC_STEPS),
+        complexity=1,
+        grid={"C": LOGISTIC_COSTS},
+        seconds=0.1,
     ),
     "PCA": Compared(
         "directions of largest variance",
-        _embedding(lambda s: SVMPCA(s.n_components)),
-        fit="svmpca",
+        lambda s: SVMPCA(s.n_components),
+        complexity=3,
         seconds=0.5,
     ),
-    "LDA": Compared("linear discriminants", _embedding(lambda s: LDA()), fit="lda", seconds=0.15),
+    "LDA": Compared(
+        "linear discriminants",
+        lambda s: LDA(min(s.n_classes - 1, s.n_columns)),
+        complexity=3,
+        seconds=0.15,
+    ),
     "LPP": Compared(
         "linear map that keeps neighbors",
-        _embedding(lambda s: LPP(s.n_components)),
-        fit="lpp",
+        lambda s: LPP(s.n_components),
+        complexity=4,
+        seconds=0.6,
+    ),
+    "NPE": Compared(
+        "linear map that keeps how neighbors make up a row",
+        lambda s: NPE(s.n_components),
+        complexity=4,
+        by_default=False,
+        seconds=0.6,
+    ),
+    "GraphEmbedding": Compared(
+        "linear map of two graphs, by default that of LPP",
+        lambda s: GraphEmbedding(s.n_components),
+        complexity=4,
+        by_default=False,
         seconds=0.6,
     ),
     "MMDA": Compared(
         "successive margins",
-        _embedding(lambda s: MMDA(s.n_components, tasks=TASKS)),
-        fit="mmda",
+        lambda s: MMDA(s.n_components),
+        complexity=4,
         seconds=0.55,
     ),
     "LSVA": Compared(
         "successive margins with a neighbor graph",
-        _embedding(lambda s: LSVA(s.n_components, tasks=TASKS), WEIGHTS),
-        fit="lsva",
+        lambda s: LSVA(s.n_components),
+        complexity=4,
+        grid={"graph_weight": WEIGHTS},
         seconds=1.6,
     ),
     PERMUTED_GRAPH: Compared(
         "control: the same with the graph on other rows",
-        _embedding(
-            lambda s: LSVA(
-                s.n_components,
-                graph=PermutedGraph(NeighborGraph(), s.draw),
-                tasks=TASKS,
-            ),
-            WEIGHTS,
-        ),
+        lambda s: LSVA(s.n_components, graph=PermutedGraph(NeighborGraph(), s.seed)),
+        complexity=4,
+        grid={"graph_weight": WEIGHTS},
         control=True,
         seconds=1.6,
     ),
     "WSVDA": Compared(
         "successive margins, within-class scatter",
-        _embedding(lambda s: WSVDA(s.n_components, tasks=TASKS)),
-        fit="wsvda",
+        lambda s: WSVDA(s.n_components),
+        complexity=4,
         seconds=0.5,
+    ),
+    "LaplacianEigenmaps": Compared(
+        "coordinates of a neighbor graph",
+        lambda s: LaplacianEigenmaps(s.n_components),
+        complexity=5,
+        by_default=False,
+        seconds=2.0,
+    ),
+    "LocallyLinearEmbedding": Compared(
+        "coordinates that keep how neighbors make up a row",
+        lambda s: LocallyLinearEmbedding(s.n_components),
+        complexity=5,
+        by_default=False,
+        seconds=3.0,
     ),
     "KPCA": Compared(
         "kernel PCA, rbf",
-        _embedding(lambda s: SVMPCA(s.n_components, kernel=_rbf(s))),
-        fit="svmpca --kernel rbf",
+        lambda s: SVMPCA(s.n_components, kernel=_rbf(s)),
+        complexity=5,
         seconds=0.6,
     ),
     "KDA": Compared(
         "kernel discriminants, rbf",
-        _embedding(lambda s: LDA(shrinkage=1e-3, kernel=_rbf(s))),
-        fit="kda",
+        lambda s: LDA(s.n_classes - 1, shrinkage=1e-3, kernel=_rbf(s)),
+        complexity=5,
         seconds=0.5,
     ),
     "KLSVA": Compared(
         "LSVA with the rbf kernel",
-        _embedding(
-            lambda s: LSVA(s.n_components, C=KERNEL_COST, kernel=_rbf(s, LEAST_RANK), tasks=TASKS),
-            WEIGHTS,
-        ),
-        fit="lsva --kernel rbf -C 10",
+        lambda s: LSVA(s.n_components, C=KERNEL_COST, kernel=_rbf(s, LEAST_RANK)),
+        complexity=5,
+        grid={"graph_weight": WEIGHTS},
         seconds=5.0,
     ),
     "NCA": Compared(
-        "neighborhood components analysis, then the nearest neighbor",
-        _choice(
-            lambda s: make_pipeline(
-                NeighborhoodComponentsAnalysis(s.n_components, max_iter=NCA_STEPS, random_state=0),
-                KNeighborsClassifier(1),
-            )
-        ),
+        "neighborhood components analysis, then nearest neighbors",
+        _nca,
+        complexity=4,
+        grid={"n_components": NCA_COMPONENTS},
         slow=True,
-        seconds=6.0,
+        seconds=65.0,
     ),
     "MarginMap": Compared(
         "two-dimensional map of margins, then 5 nearest neighbors",
-        _choice(
-            lambda s: make_pipeline(
-                MarginMap(SVC(C=KERNEL_COST), cv=3), KNeighborsClassifier(min(5, s.n_rows))
-            )
-        ),
+        lambda s: make_pipeline(MarginMap(SVC(C=KERNEL_COST), cv=3), NeighborsClassifier()),
+        complexity=5,
         seconds=1.1,
     ),
     "SVC linear": Compared(
         "support vector machine, linear",
-        _choice(lambda s, C: GESVC(C=C, graph_weight=0.0), C=COSTS),
-        fit="gesvc --graph-weight 0",
+        lambda s: GESVC(graph_weight=0.0),
+        complexity=1,
+        grid={"C": COSTS},
         seconds=0.4,
-        pair_seconds=2e-3,
+        pair_seconds=9e-3,
     ),
     "SVC rbf": Compared(
         "support vector machine, rbf",
-        _choice(lambda s, C: SVC(C=C), C=COSTS),
-        fit="gesvc --kernel rbf --graph-weight 0",
+        lambda s: SVC(),
+        complexity=5,
+        grid={"C": COSTS},
         seconds=1.2,
     ),
     "GESVC": Compared(
         "support vector machine with a neighbor graph, linear",
-        _choice(
-            lambda s, **p: GESVC(**p),
-            C=COSTS[:2],
-            graph_weight=WEIGHTS,
-        ),
-        fit="gesvc",
+        lambda s: GESVC(),
+        complexity=4,
+        grid={"C": COSTS[:2], "graph_weight": WEIGHTS},
         seconds=0.6,
-        pair_seconds=2e-3,
+        pair_seconds=1.2e-2,
+    ),
+    "LapSVC": Compared(
+        "Laplacian support vector machine, linear",
+        lambda s: LapSVC(unlabeled=None),
+        complexity=4,
+        grid={"C": COSTS[:2], "graph_weight": WEIGHTS},
+        by_default=False,
+        seconds=0.6,
+        pair_seconds=1.2e-2,
     ),
     "GEPSVC": Compared(
         "nonparallel planes, linear",
-        _choice(lambda s, ridge: GEPSVC(ridge=ridge), ridge=RIDGES),
-        fit="gepsvc",
+        lambda s: GEPSVC(),
+        complexity=4,
+        grid={"ridge": RIDGES},
         seconds=0.03,
         pair_seconds=9e-4,
     ),
     "MRGEPSVC": Compared(
         "nonparallel planes with a graph, linear",
-        _choice(lambda s, **p: MRGEPSVC(**p), graph_weight=WEIGHTS, ridge=RIDGES),
-        fit="mrgepsvc",
+        lambda s: MRGEPSVC(),
+        complexity=4,
+        grid={"graph_weight": WEIGHTS, "ridge": RIDGES},
         seconds=0.35,
         pair_seconds=4e-3,
     ),
     "TwinSVC": Compared(
         "twin planes by least squares, rbf",
-        _choice(_twin, C1=(1.0, 10.0)),
-        fit="twinsvc --kernel rbf",
+        lambda s: TwinSVC(kernel=_rbf(s)),
+        complexity=5,
+        grid={"C1": COSTS[:2]},
         seconds=0.5,
-        pair_seconds=1e-3,
+        pair_seconds=2e-3,
+    ),
+    "HistGradientBoosting": Compared(
+        "boosted trees",
+        _boosting,
+        complexity=6,
+        seconds=0.6,
+    ),
+    "LightGBM": Compared(
+        "boosted trees of LightGBM",
+        _lightgbm,
+        complexity=6,
+        needs="lightgbm",
+        seconds=1.5,
     ),
     LARGEST_CLASS: Compared(
         "control: the answer is always the largest class",
-        _choice(lambda s: DummyClassifier(strategy="most_frequent")),
+        lambda s: DummyClassifier(strategy="most_frequent"),
+        complexity=0,
         control=True,
         seconds=0.01,
     ),
 }
-"""All methods by name, plain ones first."""
+"""All methods by name, those that are alike side by side."""
+
+ALIASES = {"svmpca": "PCA"}
+"""Further names that are understood."""
+
+
+def plainness(name: str) -> tuple[int, float]:
+    """Return what methods are ordered by, from plain to involved: complexity, then time."""
+    return METHODS[name].complexity, METHODS[name].seconds
+
+
+def command_name(name: str) -> str:
+    """Return the spelling of a method in commands: lower case, hyphens for blanks.
+
+    Examples
+    --------
+    >>> from marginfold.compare.methods import command_name, method_named
+    >>> command_name("SVC rbf"), method_named("svc-rbf")
+    ('svc-rbf', 'SVC rbf')
+    """
+    return name.lower().replace(" ", "-")
+
+
+def method_named(name: str) -> str:
+    """Return the key of a method in the catalogue, for its name in any spelling."""
+    known = {command_name(key): key for key in METHODS} | ALIASES
+    wanted = command_name(name.strip())
+    if wanted not in known:
+        close = get_close_matches(wanted, known, n=1)
+        meant = f"did you mean {close[0]}? " if close else ""
+        names = ", ".join(map(command_name, METHODS))
+        raise InvalidParameterError(f"Unknown methods: {name!r}; {meant}choose from {names}.")
+    return known[wanted]
 
 
 def suitable(size: Size, wanted: Sequence[str] | None = None) -> tuple[list[str], dict[str, str]]:
@@ -300,30 +550,29 @@ def suitable(size: Size, wanted: Sequence[str] | None = None) -> tuple[list[str]
     ----------
     size : Size
     wanted : sequence of str, optional
-        Names in any case; all suitable ones by default. The largest class is always there.
+        Names in any spelling; all suitable ones by default. The largest class is always there.
     """
-    names = _named([*wanted, LARGEST_CLASS]) if wanted else list(METHODS)
-    reasons = {name: _too_slow(METHODS[name], size) for name in names}
+    if wanted:
+        named = {method_named(name) for name in [*wanted, LARGEST_CLASS]}
+        names = [name for name in METHODS if name in named]
+    else:
+        names = [name for name, m in METHODS.items() if m.by_default and not _lacks(m)]
+    reasons = {name: _lacks(METHODS[name]) or _too_slow(METHODS[name], size) for name in names}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     return [name for name in names if name not in left_out], left_out
+
+
+def _lacks(method: Compared) -> str:
+    """Return which package a method lacks, or nothing."""
+    if not method.needs or find_spec(method.needs) is not None:
+        return ""
+    return f"needs the package {method.needs}, which is not installed"
 
 
 def _too_slow(method: Compared, size: Size) -> str:
     """Return why a method would take too long, or nothing."""
     if method.slow and size.n_rows > SLOW_ROWS:
-        return (
-            f"more than {SLOW_ROWS} training rows ({size.n_rows}): its time grows with the square"
-        )
+        return f"more than {SLOW_ROWS} rows ({size.n_rows}): its time grows with the square"
     if method.pair_seconds and size.n_classes > MANY_CLASSES:
         return f"more than {MANY_CLASSES} classes ({size.n_classes}): it solves each pair of them"
     return ""
-
-
-def _named(wanted: Sequence[str]) -> list[str]:
-    known = {name.lower(): name for name in METHODS}
-    unknown = [name for name in wanted if name.lower() not in known]
-    if unknown:
-        raise InvalidParameterError(
-            f"Unknown methods: {', '.join(map(repr, unknown))}; choose from {', '.join(METHODS)}."
-        )
-    return [name for key, name in known.items() if key in {w.lower() for w in wanted}]

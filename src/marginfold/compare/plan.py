@@ -7,6 +7,7 @@ budget, so that the same command gives the same answer on a slow machine and on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from marginfold.compare.methods import METHODS, MOST_COMPONENTS
 
@@ -21,6 +22,9 @@ PLANNED_FOLDS = 5.0
 
 FEWEST_ROWS = 500
 """A sample is never smaller than this, whatever the budget."""
+
+FOR_THE_LEAST = 0.75
+"""Share of the budget that methods may take on the fewest rows, or the dearest of them go."""
 
 ROWS, COLUMNS, CLASSES = 4_500, 13, 5
 """The table on which the seconds of `Compared` were measured."""
@@ -46,13 +50,7 @@ def fold_seconds(method: str, n_rows: int, n_columns: int, n_classes: int) -> fl
     >>> fold_seconds("PCA", 1000, 4, 2) < fold_seconds("KLSVA", 1000, 4, 2)
     True
     """
-    ratio = n_rows / ROWS
-    by_rows = ratio**BY_ROWS if ratio > 1 else ratio
-    by_classes = (n_classes / CLASSES) ** BY_CLASSES
-    by_components = (1 + min(n_columns, MOST_COMPONENTS) / MOST_COMPONENTS) / 2
-    by_columns = (1 + n_columns / WIDE) / (1 + COLUMNS / WIDE)
-    seconds = METHODS[method].seconds * by_rows * by_classes * by_components * by_columns
-    return seconds + METHODS[method].pair_seconds * n_classes * (n_classes - 1) / 2
+    return _row_seconds(method, n_rows, n_columns, n_classes) + _pair_seconds(method, n_classes)
 
 
 def planned_rows(
@@ -68,10 +66,55 @@ def planned_rows(
     >>> planned_rows(["LDA", "KLSVA"], 1_000_000, 20, 10, budget=60.0) < 50_000
     True
     """
-    reference = sum(fold_seconds(method, ROWS, n_columns, n_classes) for method in methods)
-    share = budget * CORES / (PLANNED_FOLDS * reference)
+    per_row = sum(_row_seconds(method, ROWS, n_columns, n_classes) for method in methods)
+    pairs = sum(_pair_seconds(method, n_classes) for method in methods)
+    share = max(budget * CORES / PLANNED_FOLDS - pairs, 0.0) / per_row
     affordable = ROWS * (share ** (1 / BY_ROWS) if share > 1 else share)
     return min(n_rows, max(FEWEST_ROWS, _rounded(int(affordable))))
+
+
+def without_the_dearest(
+    methods: Sequence[str], n_rows: int, n_columns: int, n_classes: int, budget: float
+) -> tuple[list[str], dict[str, str]]:
+    """Return the methods that a budget can pay for, and why the dearest are left out.
+
+    Fewer rows make a comparison cheaper, fewer classes are not to be had: where many classes, or
+    very many columns, take more than `FOR_THE_LEAST` of the budget on `FEWEST_ROWS` rows, the
+    dearest methods go.
+
+    Examples
+    --------
+    >>> from marginfold.compare.plan import without_the_dearest
+    >>> kept, left_out = without_the_dearest(["LDA", "GESVC"], 750, 8, 90, budget=60.0)
+    >>> kept, list(left_out)
+    (['LDA'], ['GESVC'])
+    """
+    least = min(n_rows, FEWEST_ROWS)
+    seconds = {m: fold_seconds(m, least, n_columns, n_classes) for m in methods}
+    limit = budget * CORES * FOR_THE_LEAST / PLANNED_FOLDS
+    by_price = sorted(methods, key=seconds.__getitem__)
+    n_paid = sum(total <= limit for total in accumulate(map(seconds.__getitem__, by_price)))
+    paid = set(by_price[: max(n_paid, 1)])
+    reasons = {
+        m: f"about {seconds[m]:.0f} s a fold with {n_classes} classes, more than the budget of "
+        f"{budget:g} s allows (--budget, --thorough or --methods has it measured)"
+        for m in methods
+        if m not in paid
+    }
+    return [m for m in methods if m in paid], reasons
+
+
+def _row_seconds(method: str, n_rows: int, n_columns: int, n_classes: int) -> float:
+    ratio = n_rows / ROWS
+    by_rows = ratio**BY_ROWS if ratio > 1 else ratio
+    by_classes = (n_classes / CLASSES) ** BY_CLASSES
+    by_components = (1 + min(n_columns, MOST_COMPONENTS) / MOST_COMPONENTS) / 2
+    by_columns = (1 + n_columns / WIDE) / (1 + COLUMNS / WIDE)
+    return METHODS[method].seconds * by_rows * by_classes * by_components * by_columns
+
+
+def _pair_seconds(method: str, n_classes: int) -> float:
+    return METHODS[method].pair_seconds * n_classes * (n_classes - 1) / 2
 
 
 def _rounded(number: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from marginfold.compare.methods import METHODS, PERMUTED_GRAPH
+from marginfold.compare.methods import METHODS, PERMUTED_GRAPH, plainness
 from marginfold.compare.runs import Comparison
 from marginfold.linalg.tall import Array
 from marginfold.protocols.cells import PERCENT, Evidence, best_by_seed
@@ -29,8 +29,9 @@ LEAST_FOLDS = 3
 LOOKS = (3, 5, 10, 20, 40)
 """Numbers of folds after which the race looks."""
 
-WORTH = 30.0
-"""Seconds of planned work that must be left for a look: processes start anew after it."""
+WORTH = 2.0
+"""Seconds of planned work that must be left for a look: one process may wait for the last tasks of
+the other before it."""
 
 DIGITS = 9
 """Digits by which errors differ; less is rounding, and the plainer method comes first."""
@@ -222,7 +223,7 @@ def leader(known: Mapping[str, Standing]) -> str:
     most = max((standing.n_measured for standing in able.values()), default=0)
     ahead = [method for method, standing in able.items() if standing.n_measured == most]
     means = {method: round(float(np.nanmean(able[method].shares)), DIGITS) for method in ahead}
-    return min(ahead, key=means.__getitem__, default="")
+    return min(ahead, key=lambda method: (means[method], plainness(method)), default="")
 
 
 def behind(standing: Standing, best: Standing, comparison: Comparison) -> Interval:

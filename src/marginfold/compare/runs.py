@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -13,15 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 
 from marginfold._version import __version__
-from marginfold.compare.methods import METHODS, Candidates, Size, suitable
-from marginfold.compare.plan import fold_seconds, planned_rows
+from marginfold.compare.importance import (
+    IMPORTANCE,
+    added_errors,
+    held_out_rows,
+    importance_results,
+)
+from marginfold.compare.measures import measure, measure_all
+from marginfold.compare.methods import METHODS, PERMUTED_GRAPH, Size, procedure, suitable
+from marginfold.compare.plan import fold_seconds, planned_rows, without_the_dearest
+from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.target import listed
-from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.estimators.paths import MarginEstimator, fit_members
+from marginfold.errors import InvalidInputError, InvalidParameterError, NoDirectionError
+from marginfold.estimators.margin_map import MarginMap
 from marginfold.linalg.tall import Array
-from marginfold.protocols.embeddings import EmbeddingMethod, measure, measure_nested
 from marginfold.protocols.records import Result
 from marginfold.protocols.results import coordinate_results
 from marginfold.protocols.splits import Fold, folds
@@ -33,12 +42,6 @@ if TYPE_CHECKING:
     from marginfold.data import Columns
 
 STUDY = "compare"
-
-HEADS = ("1-nn", "5-nn", "15-nn")
-"""The classifiers on embeddings; one is chosen with the other parameters."""
-
-INNER_FOLDS = 3
-"""Folds of the training rows by which parameters are chosen."""
 
 PROTOCOLS = {
     "nested": "weights, costs, dimensions and neighbors are chosen inside the training rows only",
@@ -53,6 +56,9 @@ RARE, SAMPLE_SEED = 10, 0
 
 DRAWN_ROWS = 1_000
 """Held-out rows in a picture, at most."""
+
+ANCHOR = "anchor"
+"""The metric of a record that holds one coordinate of the anchor of a class."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +101,21 @@ class Comparison:
     ) -> Comparison:
         """Read the table and decide what is run on it, and on how many of its rows."""
         rows = source.read()
+        dear: dict[str, str] = {}
         if budget is not None:
-            size = _size(rows, n_folds)
+            size = rows.size
             planned, _ = suitable(size, methods)
             n = len(rows.labels)
+            if methods is None:
+                table = (n, size.n_columns, size.n_classes)
+                planned, dear = without_the_dearest(planned, *table, budget)
             n_taken = planned_rows(planned, n, size.n_columns, size.n_classes, budget)
             if n_taken < n:
                 source = replace(source, n_taken=n_taken)
                 rows = source.read()
         usable, notes = _usable_folds(rows.labels, n_folds)
-        names, left_out = suitable(_size(rows, usable), methods)
+        names, left_out = suitable(rows.size, methods)
+        names, left_out = [name for name in names if name not in dear], {**left_out, **dear}
         if all(METHODS[name].control for name in names):
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
             why = reasons or "only controls were named"
@@ -129,19 +140,21 @@ class Comparison:
 
     def fold_seconds(self, method: str) -> float:
         """Return about how long one fold of a method takes."""
-        size = _size(self.source.read(), self.n_folds)
+        size = self.source.read().size
         return fold_seconds(method, self.n_rows, size.n_columns, size.n_classes)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of all tasks."""
+    def procedure(self, method: str) -> Any:
+        """Return what is measured of a method, unfitted: fitted to all rows it is what is kept."""
+        return procedure(method, self.source.read().size)
+
+    @cached_property
+    def options(self) -> dict[str, dict[str, Any]]:
+        """The options of the tasks of each method."""
         data = self.source.read().hash
+        common = {"data": data, "folds": self.n_folds, "version": __version__}
         return {
-            "data": data,
-            "folds": self.n_folds,
-            "inner_folds": INNER_FOLDS,
-            "heads": list(HEADS),
-            "version": __version__,
+            method: {**common, "procedure": " ".join(repr(self.procedure(method)).split())}
+            for method in self.methods
         }
 
     def tasks(self) -> list[Task]:
@@ -153,7 +166,7 @@ class Comparison:
         rows, options = self.source.read(), self.options
         work = partial(evaluate, source=self.source)
         return [
-            Task(STUDY, rows.name, method, self.protocol, seed, fold, options, work=work)
+            Task(STUDY, rows.name, method, self.protocol, seed, fold, options[method], work=work)
             for seed in range(self.n_repeats)
             for fold in range(self.n_folds)
             for method in self.methods
@@ -164,10 +177,16 @@ class Comparison:
         rows, options = self.source.read(), self.options
         work = partial(draw, source=self.source)
         return [
-            Task(STUDY, rows.name, method, "picture", 0, 0, options, work=work)
+            Task(STUDY, rows.name, method, "picture", 0, 0, options[method], work=work)
             for method in self.methods
             if method in PICTURES
         ]
+
+    def importance_tasks(self, method: str) -> list[Task]:
+        """Return the task that finds which columns matter to a method."""
+        rows, work = self.source.read(), partial(weigh_columns, source=self.source)
+        options = self.options[method]
+        return [Task(STUDY, rows.name, method, IMPORTANCE, 0, 0, options, work=work)]
 
     def sent(self) -> Comparison:
         """Return the same comparison for machines that do not see the file.
@@ -175,12 +194,6 @@ class Comparison:
         Its tasks take the rows along instead of reading them; their records are the same.
         """
         return replace(self, source=self.source.sent())
-
-
-def _size(rows: LabelledTable, n_folds: int) -> Size:
-    """Return what the methods of a fold are made for."""
-    n_train = len(rows.labels) - len(rows.labels) // n_folds
-    return Size(n_train, rows.n_encoded, len(np.unique(rows.labels)))
 
 
 def _usable_folds(labels: Array, wanted: int) -> tuple[int, list[str]]:
@@ -210,83 +223,91 @@ PICTURES = ("PCA", "LDA", "LPP", "MMDA", "LSVA", "WSVDA", "KPCA", "KDA", "KLSVA"
 
 @contextlib.contextmanager
 def _many_classes() -> Iterator[None]:
-    """Take many classes of few rows as they are; a target of numbers was refused before."""
+    """Take many classes of few rows as they are; a target of numbers was refused before.
+
+    Nor is a rival's unfinished iteration told for every fold: its error says what came of it.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+        warnings.filterwarnings("ignore", message="The least populated class")
+        warnings.simplefilter("ignore", ConvergenceWarning)
         yield
 
 
 @_many_classes()
 def evaluate(task: Task, *, source: Source) -> list[Result]:
-    """Measure a method on one fold."""
-    fold, made = _prepared(task, source)
-    n_folds = min(INNER_FOLDS, int(np.unique(fold.y, return_counts=True)[1].max()))
-    nested = task.protocol == "nested"
-    if isinstance(made, Candidates):
-        return _classified(made, fold, n_folds if nested else None, task.seed)
-    if nested:
-        return measure_nested(
-            *(made, fold, HEADS),
-            n_folds=n_folds,
-            seed=task.seed,
-            with_curve=True,
-            choose_head=True,
-        )
-    return measure(made, fold, HEADS)
+    """Fit the procedure of a method to the training rows of a fold, and measure it on the others.
+
+    By the papers' protocol every candidate is measured on the test rows.
+    """
+    rows, test, fold, made = _prepared(task, source)
+    try:
+        if task.protocol == "paper":
+            return measure_all(made, fold)
+        return measure(made, fold, test, rows.classes)
+    except NoDirectionError:
+        return [Result("error", None, reason="no direction carries anything in some fold")]
 
 
-def _prepared(task: Task, source: Source) -> tuple[Fold, EmbeddingMethod | Candidates]:
+def _prepared(task: Task, source: Source) -> tuple[LabelledTable, Array, Fold, Any]:
+    """Return the table, the numbers of the test rows, the fold and the unfitted procedure."""
     rows = source.read()
     if rows.hash != task.options["data"]:
         raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
     train, test = folds(rows.labels, task.options["folds"], task.seed)[task.fold]
     X, X_test = rows.encoded(train, test)
     fold = Fold(X, rows.labels[train], X_test, rows.labels[test])
-    draw = task.seed * task.options["folds"] + task.fold
-    size = Size(X.shape[0], X.shape[1], len(np.unique(fold.y)), draw)
-    return fold, METHODS[task.method].make(size)
-
-
-def _classified(candidates: Candidates, fold: Fold, n_folds: int | None, seed: int) -> list[Result]:
-    """Return the error of the candidate that folds of the training rows prefer, or of all."""
-    if n_folds is None:
-        return [
-            Result("error", error, params)
-            for error, params in zip(
-                _errors(candidates.estimators, fold), candidates.params, strict=True
-            )
-        ]
-    chosen = 0
-    if len(candidates.estimators) > 1:
-        errors = [_errors(candidates.estimators, part) for part in fold.inner(n_folds, seed)]
-        chosen = int(np.mean(errors, axis=0).argmin())
-    (error,) = _errors([candidates.estimators[chosen]], fold)
-    return [Result("error", error, candidates.params[chosen])]
-
-
-def _errors(estimators: Sequence[Any], fold: Fold) -> list[float]:
-    """Return the error of each; those of one margin problem share its graph and its metric."""
-    fitted = [clone(estimator) for estimator in estimators]
-    if all(isinstance(estimator, MarginEstimator) for estimator in fitted):
-        fit_members(fitted, fold.X, fold.y, None)
-    else:
-        fitted = [estimator.fit(fold.X, fold.y) for estimator in fitted]
-    return [float(np.mean(one.predict(fold.X_test) != fold.y_test)) for one in fitted]
+    size = rows.size
+    if task.method == PERMUTED_GRAPH:  # a control of its own in every fold, and never kept
+        size = replace(size, seed=task.seed * task.options["folds"] + task.fold)
+    return rows, test, fold, procedure(task.method, size)
 
 
 @_many_classes()
 def draw(task: Task, *, source: Source) -> list[Result]:
-    """Return two coordinates of held-out rows."""
-    fold, made = _prepared(task, source)
-    if isinstance(made, Candidates):
-        transformer = made.estimators[0][:-1].fit(fold.X, fold.y)
-    else:
-        transformer = clone(made.estimator).fit(fold.X, fold.y)
+    """Return two coordinates of held-out rows, and those of the anchors of classes if there are."""
+    rows, test, fold, made = _prepared(task, source)
+    untuned = made[:-1] if isinstance(made, Pipeline) else clone(made.estimator)
+    transformer = untuned.fit(fold.X, fold.y)
     drawn = np.random.default_rng(task.seed).permutation(len(fold.X_test))[:DRAWN_ROWS]
     Z = transformer.transform(fold.X_test[drawn])
     if Z.shape[1] < 2:
         raise Skip(f"{task.method} finds one component only")
-    return coordinate_results(Z[:, :2], map(str, fold.y_test[drawn]))
+    numbers = rows.row_numbers[test[drawn]].tolist()
+    results = coordinate_results(Z[:, :2], map(str, fold.y_test[drawn]), numbers)
+    return results + _anchor_results(transformer)
+
+
+def _anchor_results(transformer: Any) -> list[Result]:
+    last = transformer[-1] if isinstance(transformer, Pipeline) else transformer
+    if not isinstance(last, MarginMap):
+        return []
+    return [
+        Result(ANCHOR, float(value), {"label": str(label)}, dimension=k)
+        for label, place in zip(last.classes_, last.anchors_, strict=True)
+        for k, value in enumerate(place, start=1)
+    ]
+
+
+@_many_classes()
+def weigh_columns(task: Task, *, source: Source) -> list[Result]:
+    """Return how many errors shuffling each column of held-out rows adds.
+
+    The columns are those of the table, before anything is encoded.
+    """
+    rows, test, fold, made = _prepared(task, source)
+    n_rows = held_out_rows(len(test), rows.frame.shape[1])
+    taken = np.sort(np.random.default_rng(task.seed).permutation(len(test))[:n_rows])
+    train = folds(rows.labels, task.options["folds"], task.seed)[task.fold][0]
+    encode = rows.encoder(train)
+    made.fit(fold.X, fold.y)
+
+    def answer(frame: pd.DataFrame) -> Array:
+        return np.asarray(made.predict(encode(frame)))
+
+    held_out = rows.frame.iloc[test[taken]]
+    added = added_errors(answer, held_out, fold.y_test[taken], task.seed)
+    return importance_results(list(rows.frame.columns), added)
 
 
 @dataclass(frozen=True)
@@ -298,6 +319,8 @@ class Source:
     path, target : str
     drop, categorical : tuple of str
     drop_missing, bundled : bool
+    reading : Reading
+        How the file is to be read.
     n_taken : int or None
         Rows of the sample that is compared on; None takes all.
     rows : LabelledTable or None
@@ -310,6 +333,7 @@ class Source:
     categorical: tuple[str, ...] = ()
     drop_missing: bool = False
     bundled: bool = False
+    reading: Reading = AS_FOUND
     n_taken: int | None = None
     rows: LabelledTable | None = field(default=None, compare=False, repr=False)
 
@@ -338,10 +362,15 @@ class LabelledTable:
     n_read: int
 
     @cached_property
-    def n_encoded(self) -> int:
-        """Columns of numbers that the methods are given."""
+    def size(self) -> Size:
+        """What methods are made for: one procedure for all folds, and for all rows in the end."""
         every = np.arange(len(self.labels))
-        return self.encoded(every, every[:1])[0].shape[1]
+        return Size.of(self.labels, self.encoded(every, every[:1])[0].shape[1])
+
+    @cached_property
+    def classes(self) -> Array:
+        """The classes in their order."""
+        return np.unique(self.labels)
 
     @cached_property
     def hash(self) -> str:
@@ -352,14 +381,22 @@ class LabelledTable:
         digest.update("\n".join(map(str, self.labels.tolist())).encode())
         return digest.hexdigest()[:24]
 
+    @property
+    def row_numbers(self) -> Array:
+        """The number of each row in the file; 1 is the first below the heading."""
+        return np.asarray(self.frame.index) + 1
+
     def encoded(self, train: Array, test: Array) -> tuple[Array, Array]:
         """Return rows as numbers; medians, scales and levels are those of the training rows."""
+        encode = self.encoder(train)
+        return encode(self.frame.iloc[train]), encode(self.frame.iloc[test])
+
+    def encoder(self, train: Array) -> Callable[[pd.DataFrame], Array]:
+        """Return what makes numbers of rows, learnt from the training rows."""
         from marginfold.data.columns import encoder
 
         fitted = encoder(self.columns, "standard").fit(self.frame.iloc[train])
-        parts = (fitted.transform(self.frame.iloc[part]) for part in (train, test))
-        rows, new = (np.asarray(part, dtype=np.float64) for part in parts)
-        return rows, new
+        return lambda frame: np.asarray(fitted.transform(frame), dtype=np.float64)
 
 
 def _state(path: Path) -> tuple[Any, ...]:
@@ -373,11 +410,15 @@ def _read(source: Source, state: tuple[Any, ...]) -> LabelledTable:
     from marginfold.data import inspect_columns, read_labelled
     from marginfold.data.columns import arrange
 
+    reading = source.reading
     features, labels = read_labelled(
-        source.path, source.target, drop=source.drop, drop_missing=source.drop_missing
+        *(source.path, source.target),
+        drop=source.drop,
+        drop_missing=source.drop_missing,
+        reading=reading,
     )
-    columns = inspect_columns(features, categorical=source.categorical)
-    arranged = arrange(features, columns.numbers, columns.levels)
+    columns = inspect_columns(features, categorical=source.categorical, reading=reading)
+    arranged = arrange(features, columns.numbers, columns.levels, columns.written)
     n = len(labels)
     if source.n_taken is not None:
         taken = sample_rows(labels, source.n_taken)

@@ -8,6 +8,7 @@ from marginfold.data.catalogue import Entry, catalogue, status, summary
 from marginfold.data.columns import Columns, inspect_columns
 from marginfold.data.dataset import Dataset, cross_planes, noisy_sine
 from marginfold.data.loading import load
+from marginfold.data.reading import Reading
 from marginfold.data.table_model import TableModel
 from marginfold.data.tables import read_table, write_table
 from marginfold.data.target import read_labelled, split_target
@@ -16,6 +17,7 @@ __all__ = [
     "Columns",
     "Dataset",
     "Entry",
+    "Reading",
     "TableModel",
     "catalogue",
     "cross_planes",

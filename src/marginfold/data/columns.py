@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from marginfold.data.csv_files import DECIMAL
+from marginfold.data.reading import AS_FOUND, DECIMALS, Reading
+from marginfold.data.tables import NOTES
 from marginfold.data.target import check_columns, listed
+from marginfold.data.written import (
+    DateStyle,
+    NumberStyle,
+    Style,
+    date_style,
+    is_written_number,
+    number_style,
+)
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.validation.parameters import shown
 
@@ -23,16 +34,6 @@ MAX_LEVELS = 30
 TEXT_SHARE = 0.5
 """Distinct values per row above which a column with more than `MAX_LEVELS` is free text."""
 
-DATE = re.compile(
-    r"\d{4}([-/])(0?[1-9]|1[0-2])\1(0?[1-9]|[12]\d|3[01])([ T]\d{1,2}:.*)?"
-    r"|\d{1,2}([.-])\d{1,2}\5\d{4}|\d{1,2}/\d{1,2}/(\d{2}|\d{4})",
-    re.ASCII,
-)
-"""What dates look like: 2024-05-31 with or without a time, 31.5.2024, 5/31/24."""
-
-WITH_COMMAS = re.compile(r"[+-]?\d+(,\d+)*", re.ASCII)
-"""What numbers look like that are written with commas, of decimals or of thousands."""
-
 MISSING_LEVEL = "(missing)"
 """The level of a missing value."""
 
@@ -42,15 +43,23 @@ SCALES = ("standard", "range", "none")
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that are used, by kind, and what should be known about them."""
+    """The columns that are used, by kind, and what should be known about them.
+
+    ``written`` says how numbers and dates are written that are not plain numbers, ``reading`` how
+    the table was read.
+    """
 
     numbers: tuple[str, ...]
     levels: tuple[str, ...]
     dropped: tuple[str, ...]
     notes: tuple[str, ...]
+    written: tuple[tuple[str, Style], ...] = ()
+    reading: Reading = AS_FOUND
 
 
-def inspect_columns(frame: pd.DataFrame, *, categorical: Collection[str] = ()) -> Columns:
+def inspect_columns(
+    frame: pd.DataFrame, *, categorical: Collection[str] = (), reading: Reading = AS_FOUND
+) -> Columns:
     """Find what each column is; refuse those that no method can use.
 
     Parameters
@@ -59,17 +68,21 @@ def inspect_columns(frame: pd.DataFrame, *, categorical: Collection[str] = ()) -
         The features, without the target.
     categorical : collection of str, default=()
         Columns to take as categories whatever they hold, such as codes.
+    reading : Reading
+        Whether identifiers are left out and dates are numbers, and what stands before decimals.
 
     Returns
     -------
     Columns
-        Numbers, levels (strings, truth values, categories), and the columns that are dropped
-        because they are empty or constant; notes say what was dropped and what looks odd.
+        Numbers (also with percent signs, currencies and grouped thousands), levels (strings, truth
+        values, categories), and the columns that are dropped because they are empty or constant;
+        notes say what was dropped, what was read as a number and what looks odd.
 
     Raises
     ------
     InvalidInputError
-        If a column holds numbers and words, free text, infinite numbers, dates or objects.
+        If columns hold numbers and words, free text, infinite numbers, dates or objects; it names
+        all of them.
 
     Examples
     --------
@@ -78,33 +91,47 @@ def inspect_columns(frame: pd.DataFrame, *, categorical: Collection[str] = ()) -
     >>> frame = pd.DataFrame({"size": [1.5, 2.0, None], "hue": ["red", "red", "blue"], "unit": 1})
     >>> inspect_columns(frame).notes
     ("column 'size': 1 missing value, the median is taken", "column 'unit' is constant: dropped")
+    >>> inspect_columns(pd.DataFrame({"price": ["$1,250.50", "$7.00"]})).written
+    (('price', NumberStyle(decimal='.', unit='$')),)
     """
-    check_columns(frame, list(categorical), "categorical column")
-    numbers: list[str] = []
-    levels: list[str] = []
-    dropped: list[str] = []
-    notes: list[str] = []
+    codes = reading.columns(categorical)
+    check_columns(frame, codes, "--categorical")
+    decimal = reading.decimal or frame.attrs.get(DECIMAL)
+    found: dict[str, _Found] = {}
+    faults: dict[str, str] = {}
     for name in frame.columns:
-        column = frame[name]
-        is_level = name in categorical or not _is_number(column)
-        if not is_level:
-            _check_finite(name, column)
-        elif name in categorical:
-            _check_plain(name, column)
-        else:
-            _check_words(name, column)
-        reason = _useless(column, is_level)
-        if reason:
-            dropped.append(name)
-            notes.append(f"column {name!r} is {reason}: dropped")
-            continue
-        (levels if is_level else numbers).append(name)
-        notes += _level_notes(name, column) if is_level else _number_notes(name, column)
-    if not numbers and not levels:
+        try:
+            found[name] = _found(name, frame[name], name in codes, reading, decimal)
+        except InvalidInputError as error:
+            faults[name] = str(error)
+    if faults:
+        raise InvalidInputError(_told(faults))
+    kinds = {
+        kind: tuple(name for name, column in found.items() if column.kind == kind)
+        for kind in ("numbers", "levels", "dropped")
+    }
+    if not kinds["numbers"] and not kinds["levels"]:
         raise InvalidInputError(
-            f"no column can be learnt from: {listed(dropped)} are empty or constant."
+            f"no column can be learnt from: {listed(kinds['dropped'])} are empty, constant or "
+            "left out."
         )
-    return Columns(tuple(numbers), tuple(levels), tuple(dropped), tuple(notes))
+    notes = [*frame.attrs.get(NOTES, {}).values(), *(n for c in found.values() for n in c.notes)]
+    if reading.decimal is None and decimal == ",":
+        notes.insert(0, "commas stand before decimals: 0,5 is read as 0.5 (--decimal , or .)")
+    written = tuple((name, column.style) for name, column in found.items() if column.style)
+    known = replace(reading, decimal=_one(decimal))
+    return Columns(**kinds, notes=tuple(notes), written=written, reading=known)
+
+
+def _told(faults: dict[str, str]) -> str:
+    """Return what is wrong with all columns, and what leaves all of them out."""
+    if len(faults) == 1:
+        return next(iter(faults.values()))
+    said = " ".join(f"({k}) {fault}" for k, fault in enumerate(faults.values(), start=1))
+    return (
+        f"{len(faults)} columns cannot be used as they are. {said} All of them are left out with "
+        f"{' '.join(map(_drop, faults))}."
+    )
 
 
 def encoder(columns: Columns, scale: str) -> ColumnTransformer:
@@ -135,31 +162,106 @@ def encoder(columns: Columns, scale: str) -> ColumnTransformer:
     )
 
 
-def arrange(frame: pd.DataFrame, numbers: Sequence[str], levels: Sequence[str]) -> pd.DataFrame:
-    """Return the used columns, numbers as floats and levels as strings, missing ones as NaN."""
+def arrange(
+    frame: pd.DataFrame,
+    numbers: Sequence[str],
+    levels: Sequence[str],
+    written: Sequence[tuple[str, Style]] = (),
+) -> pd.DataFrame:
+    """Return the used columns, numbers as floats and levels as strings, missing ones as NaN.
+
+    ``written`` are the styles that `inspect_columns` found.  All faults are told at once.
+    """
     import pandas
 
+    styles, faults = dict(written), []
     arranged: dict[str, Any] = {}
     for name in numbers:
-        if not _is_number(frame[name]) and not frame[name].isna().all():
-            raise InvalidInputError(_no_numbers(name, frame[name]))
-        _check_finite(name, frame[name])
-        arranged[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        try:
+            arranged[name] = _as_numbers(
+                name, frame[name], styles.get(name), frame.attrs.get(DECIMAL)
+            )
+        except InvalidInputError as error:
+            faults.append(str(error))
+    if faults:
+        raise InvalidInputError(" ".join(faults))
     for name in levels:
         arranged[name] = _as_levels(frame[name])
     return pandas.DataFrame(arranged, index=frame.index)
 
 
-def _no_numbers(name: str, column: pd.Series) -> str:
-    """Say where a column that should hold numbers does not."""
-    import pandas
+def unseen_levels(part: ColumnTransformer, arranged: pd.DataFrame) -> list[str]:
+    """Return notes on words that a fitted `encoder` has never seen, which say nothing to it."""
+    fitted = part.named_transformers_.get("levels")
+    if fitted is None or fitted == "drop":
+        return []
+    notes = []
+    names = next(names for kind, _, names in part.transformers_ if kind == "levels")
+    for name, known in zip(names, fitted[-1].categories_, strict=True):
+        words = arranged[name].fillna(MISSING_LEVEL)
+        unseen = words[~words.isin(known)]
+        if len(unseen):
+            rows = "1 row holds" if len(unseen) == 1 else f"{len(unseen)} rows hold"
+            notes.append(
+                f"column {name!r}: {rows} what the model has never seen "
+                f"({listed(sorted(set(unseen)))}), taken as none of its levels"
+            )
+    return notes
 
-    odd = column.notna() & pandas.to_numeric(column.astype(object), errors="coerce").isna()
-    first = int(odd.to_numpy().argmax())
-    return (
-        f"column {name!r} was numbers when the model was fitted; row {first + 1} holds "
-        f"{shown(column.iloc[first])}. Mend it, or leave the value empty."
+
+def _as_numbers(name: str, column: pd.Series, style: Style | None, decimal: str | None) -> Any:
+    """Return the numbers of a column; refuse what is none, by row."""
+    _check_same_kind(name, column, style)
+    if _is_number(column) or column.isna().all():
+        _check_finite(name, column)
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    if _is_date_like(column):
+        column = _iso(column)
+    style = _style_now(column, style, decimal)
+    values = np.full(len(column), np.nan)
+    present = _present(column)
+    known = {value: style.number(str(value)) for value in dict.fromkeys(present.tolist())}
+    rows = np.flatnonzero(column.notna().to_numpy())
+    for row, value in zip(rows.tolist(), present.tolist(), strict=True):
+        number = known[value]
+        if number is None:
+            kind = "dates" if isinstance(style, DateStyle) else "numbers"
+            unit = f" with the sign {_unit(style)}" if _unit(style) else ""
+            raise InvalidInputError(
+                f"column {name!r} was {kind}{unit} when the model was fitted; row {row + 1} holds "
+                f"{shown(value)}. Mend it, or leave the value empty."
+            )
+        values[row] = number
+    return values
+
+
+def _style_now(column: pd.Series, style: Style | None, decimal: str | None) -> Style:
+    """Return how a column is written that a model knows in some style: commas may be points now."""
+    if isinstance(style, DateStyle):
+        return style
+    then = style or NumberStyle(_one(decimal) or ".")
+    now = number_style(_texts(column), _one(decimal) or then.decimal)
+    return then if now is None else replace(then, decimal=now.decimal)
+
+
+def _one(decimal: str | None) -> str | None:
+    """Return the mark of decimals, None where a file has both."""
+    return decimal if decimal in DECIMALS else None
+
+
+def _check_same_kind(name: str, column: pd.Series, style: Style | None) -> None:
+    """Refuse plain numbers where a model knows dates, or percent signs: 0.5 may be 50 %."""
+    is_date = isinstance(style, DateStyle)
+    if not _is_number(column) or column.isna().all() or not (is_date or _unit(style) == "%"):
+        return
+    raise InvalidInputError(
+        f"column {name!r} had {'dates' if is_date else 'percent signs'} when the model was fitted "
+        "and has plain numbers now; write them as in the table of the fit."
     )
+
+
+def _unit(style: Style | None) -> str:
+    return style.unit if isinstance(style, NumberStyle) else ""
 
 
 def _scaler(scale: str) -> list[Any]:
@@ -195,57 +297,166 @@ def _check_finite(name: str, column: pd.Series) -> None:
     if len(infinite):
         raise InvalidInputError(
             f"column {name!r} has an infinite value in row {infinite[0] + 1}; replace it, or leave "
-            f"the column out with --drop {name}."
+            f"the column out with {_drop(name)}."
         )
+
+
+def _drop(name: str) -> str:
+    return f"--drop {quote(name)}"
+
+
+def _categories(name: str) -> str:
+    return f"--categorical {quote(name)}"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a column is."""
+
+    kind: str
+    notes: tuple[str, ...] = ()
+    style: Style | None = None
+
+
+def _found(
+    name: str, column: pd.Series, is_code: bool, reading: Reading, decimal: str | None
+) -> _Found:
+    """Return what a column is; refuse it if no method can use it."""
+    style = None
+    is_level = is_code or not _is_number(column)
+    if not is_level:
+        _check_finite(name, column)
+    elif is_code:
+        _check_plain(name, column)
+    else:
+        style = _style(name, column, reading, decimal)
+    is_level = is_level and style is None
+    reason = _useless(column, is_level)
+    if not reason and reading.drop_ids and not is_code and _is_identifier(column, style):
+        reason = "an identifier, all values differ"
+    if reason:
+        return _Found("dropped", (f"column {name!r} is {reason}: dropped",))
+    if is_level:
+        _check_words(name, column, is_code)
+        return _Found("levels", tuple(_level_notes(name, column)))
+    notes = _number_notes(name, column)
+    return _Found("numbers", (*_style_notes(name, column, style), *notes), style)
 
 
 def _check_plain(name: str, column: pd.Series) -> pd.Series:
     """Return the values that are there; refuse dates, lists and other objects."""
-    present = column[column.notna().to_numpy()]
+    present = _present(column)
     odd = [value for value in present.tolist() if not isinstance(value, (str, bool, int, float))]
     if odd:
         raise InvalidInputError(
             f"column {name!r} holds {type(odd[0]).__name__} values ({shown(odd[0])}); numbers or "
-            f"words are needed. Convert them, or leave the column out with --drop {name}."
+            f"words are needed. Convert them, or leave the column out with {_drop(name)}."
         )
     return present
 
 
-def _check_words(name: str, column: pd.Series) -> None:
-    """Refuse columns that are neither numbers nor a few repeated words."""
+def _style(name: str, column: pd.Series, reading: Reading, decimal: str | None) -> Style | None:
+    """Return how numbers or dates are written; None for words; refuse what is not certain."""
+    texts = _texts(_iso(column) if _is_date_like(column) else column)
+    dates = date_style(texts)
+    if dates is not None:
+        return _checked_dates(name, dates, texts, reading)
+    _check_plain(name, column)
+    if not all(isinstance(text, str) for text in _present(column).tolist()):
+        return None
+    if decimal in (None, ".") and all(map(_is_plain, texts)):
+        return None  # words of digits from a typed file are codes
+    style = number_style(texts, _one(decimal))
+    if style is not None and not style.decimal:
+        example = next(text for text in texts if "," in text or "." in text)
+        raise InvalidInputError(
+            f"column {name!r} holds numbers such as {shown(example)} that can be read in two ways; "
+            f"say --decimal , (a comma before decimals) or --decimal . (a point), leave it out "
+            f"with {_drop(name)}, or take it as categories with {_categories(name)}."
+        )
+    return style
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether a text is a number to Python."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _checked_dates(name: str, style: DateStyle, texts: list[str], reading: Reading) -> DateStyle:
+    if not reading.dates:
+        raise InvalidInputError(
+            f"column {name!r} holds dates ({shown(texts[0])}); take them as numbers, days since "
+            f"the earliest, with --dates, leave it out with {_drop(name)}, or take it as "
+            f"categories with {_categories(name)}."
+        )
+    if style.day_first is None:
+        raise InvalidInputError(
+            f"column {name!r} holds dates such as {shown(texts[0])}, whose values do not tell the "
+            "day from the month; write them as 2024-05-31, or leave the column out with "
+            f"{_drop(name)}."
+        )
+    return style
+
+
+def _is_date_like(column: pd.Series) -> bool:
+    """Return whether a column holds dates as such, not as words."""
+    if column.dtype.kind == "M":
+        return True
+    present = _present(column).tolist()
+    return bool(present) and all(hasattr(value, "isoformat") for value in present)
+
+
+def _iso(column: pd.Series) -> pd.Series:
+    """Return dates as words."""
     import pandas
 
-    present = _check_plain(name, column)
-    if column.dtype.kind == "b" or all(isinstance(value, bool) for value in present.tolist()):
+    present = _present(column)
+    words = pandas.Series([value.isoformat() for value in present.tolist()], present.index, object)
+    return words.reindex(column.index)
+
+
+def _texts(column: pd.Series) -> list[str]:
+    """Return the distinct values as words, in their order."""
+    return list(dict.fromkeys(map(str, _present(column).tolist())))
+
+
+def _present(column: pd.Series) -> pd.Series:
+    """Return the values that are there."""
+    return column[column.notna().to_numpy()]
+
+
+def _is_identifier(column: pd.Series, style: Style | None) -> bool:
+    """Return whether all values are there and differ, and are whole numbers or words."""
+    words = style is None and column.dtype.kind not in "fb"
+    return words and bool(column.notna().all()) and column.nunique() == len(column) > 2
+
+
+def _check_words(name: str, column: pd.Series, is_code: bool) -> None:
+    """Refuse columns that are neither numbers nor a few repeated words."""
+    present = _present(column)
+    if is_code or all(isinstance(value, bool) for value in present.tolist()):
         return
-    _check_written_numbers(name, present.tolist())
-    is_number = pandas.to_numeric(present.astype(object), errors="coerce").notna().to_numpy()
+    known = {value: is_written_number(str(value)) for value in present.unique().tolist()}
+    is_number = np.array([known[value] for value in present.tolist()], dtype=bool)
     if 0 < is_number.sum() < len(present):
         raise InvalidInputError(_mixed(name, present, is_number, column))
+    if len(present) and is_number.all() and not all(map(_is_plain, known)):
+        raise InvalidInputError(
+            f"column {name!r} holds numbers in several styles "
+            f"({', '.join([*map(shown, known)][:3])}); write them in one, leave it out with "
+            f"{_drop(name)}, or take it as categories with {_categories(name)}."
+        )
     distinct = present.nunique()
     if distinct > max(MAX_LEVELS, TEXT_SHARE * len(column)) or 2 < distinct == len(present):
+        ids = " (--drop-ids leaves out all columns whose values all differ)"
         raise InvalidInputError(
             f"column {name!r} is free text or an identifier: {distinct} different values in "
             f"{len(column)} rows, such as {shown(present.iloc[0])}. Leave it out with "
-            f"--drop {name}."
-        )
-
-
-def _check_written_numbers(name: str, values: list[Any]) -> None:
-    """Refuse dates and decimal commas for what they are, before they look like words."""
-    texts = [value for value in values if isinstance(value, str)]
-    if texts and all(DATE.fullmatch(text.strip()) for text in texts):
-        raise InvalidInputError(
-            f"column {name!r} holds dates ({shown(texts[0])}); make numbers of them (days since a "
-            f"day, month, ...), leave it out with --drop {name}, or take it as categories with "
-            f"--categorical {name}."
-        )
-    commas = [text for text in texts if "," in text]
-    if commas and all(WITH_COMMAS.fullmatch(text.strip()) for text in texts):
-        raise InvalidInputError(
-            f"column {name!r} holds numbers with commas ({shown(commas[0])}), of decimals or of "
-            "thousands; write plain numbers such as 7.5 or 7500, leave it out with "
-            f"--drop {name}, or take it as categories with --categorical {name}."
+            f"{_drop(name)}{ids if _is_identifier(column, None) else ''}."
         )
 
 
@@ -256,8 +467,9 @@ def _mixed(name: str, present: pd.Series, is_number: Any, column: pd.Series) -> 
     row = np.flatnonzero(column.notna().to_numpy())[first] + 1
     return (
         f"column {name!r} mixes types: {n_numbers} numbers and {n_words} words, the first odd "
-        f"value being {shown(present.iloc[first])} in row {row}; mend it, leave the column out "
-        f"with --drop {name}, or take all as categories with --categorical {name}."
+        f"value being {shown(present.iloc[first])} in row {row}; mend it (what is missing stays "
+        f"empty), leave the column out with {_drop(name)}, or take all as categories "
+        f"with {_categories(name)}."
     )
 
 
@@ -269,6 +481,17 @@ def _useless(column: pd.Series, is_level: bool) -> str:
     return "constant" if constant else ""
 
 
+def _style_notes(name: str, column: pd.Series, style: Style | None) -> list[str]:
+    if style is None:
+        return []
+    if isinstance(style, DateStyle):
+        day = style.origin.split("T")[0]
+        return [f"column {name!r}: dates, taken as days since the earliest, {day}"]
+    text = str(_present(column).iloc[0])
+    number = f"{style.number(text):.15g}"
+    return [f"column {name!r}: {shown(text)} is read as the number {number}, and so all others"]
+
+
 def _number_notes(name: str, column: pd.Series) -> list[str]:
     notes = []
     missing = int(column.isna().sum())
@@ -276,7 +499,10 @@ def _number_notes(name: str, column: pd.Series) -> list[str]:
         values = "1 missing value" if missing == 1 else f"{missing} missing values"
         notes.append(f"column {name!r}: {values}, the median is taken")
     if column.dtype.kind in "iu" and column.nunique() == len(column):
-        notes.append(f"column {name!r} looks like an identifier: all values differ (--drop {name})")
+        notes.append(
+            f"column {name!r} looks like an identifier: all values differ ({_drop(name)}, or "
+            "--drop-ids)"
+        )
     return notes
 
 

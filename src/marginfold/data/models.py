@@ -10,8 +10,41 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    f1_score,
+    jaccard_score,
+    log_loss,
+    matthews_corrcoef,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+    top_k_accuracy_score,
+)
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
 from marginfold._version import __version__
+from marginfold.data.compiled_parts import BOOSTED_TREE, as_written, restore
+from marginfold.data.reading import Reading
 from marginfold.data.table_model import TableModel
+from marginfold.data.written import DateStyle, NumberStyle
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
 from marginfold.estimators.discriminant import KDA, LDA
 from marginfold.estimators.eigenmaps import LaplacianEigenmaps
@@ -24,6 +57,7 @@ from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
 from marginfold.estimators.projection import AffineSubspace, FixedPoint, Learned, LeastSquares
+from marginfold.estimators.second_axis import SecondAxis
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
@@ -32,9 +66,13 @@ from marginfold.feature_maps.kernel_expansion import KernelExpansion
 from marginfold.graphs import SHORTHANDS, PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph
 from marginfold.graphs.neighbors import HeatLink
 from marginfold.graphs.reconstruction import BarycentricLink
+from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
+from marginfold.model_selection.path_search import PathSearchCV
+from marginfold.model_selection.subspace_search import SubspaceSearchCV
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable, write_file
 from marginfold.svm import Automatic, InteriorPoint, LibSVM
+from marginfold.validation.parameters import shown
 
 SCHEMA = 1
 """Number of the layout of a model file; a larger one was written by a later marginfold."""
@@ -57,15 +95,44 @@ TYPES = (
     *(ExactKernel, KernelExpansion, Linear, LowRankKernel, Transformed),
     *(Automatic, InteriorPoint, LibSVM),
     *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
-    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, TableModel),
+    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, SecondAxis),
+    *(NeighborsClassifier, PathSearchCV, SubspaceSearchCV, TableModel),
+    *(DateStyle, NumberStyle, Reading),
 )
 """The public estimators, and what a fitted one may be made of."""
 
-FOREIGN = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"})
-"""Plain containers in fitted scikit-learn parts that skops does not trust by itself: the type of
-an encoder's output, and the list of unused columns (before scikit-learn 1.9)."""
+SPLITTERS = (
+    *(GroupKFold, KFold, LeaveOneOut, RepeatedKFold, RepeatedStratifiedKFold, ShuffleSplit),
+    *(StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit),
+)
+"""How scikit-learn's searches and calibrations part the rows."""
 
-ALLOWED = FOREIGN | {f"{kind.__module__}.{kind.__qualname__}" for kind in TYPES}
+SCORES = (
+    *(accuracy_score, average_precision_score, balanced_accuracy_score, brier_score_loss),
+    *(f1_score, jaccard_score, log_loss, matthews_corrcoef, precision_score, recall_score),
+    *(roc_auc_score, top_k_accuracy_score),
+)
+"""By what scikit-learn's searches score classifiers: functions of labels and predictions."""
+
+FOREIGN = frozenset(
+    {
+        "numpy.dtype",
+        "sklearn.compose._column_transformer._RemainderColsList",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
+        BOOSTED_TREE,
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.metrics._scorer._Scorer",
+    }
+)
+"""Private types in fitted scikit-learn parts that skops does not trust by itself, all of them plain
+values with attributes: the type of an encoder's output, the list of unused columns (before
+scikit-learn 1.9), calibrated classifiers, boosted trees (`check_boosted_trees`), scorers."""
+
+ALLOWED = FOREIGN | {
+    f"{kind.__module__}.{kind.__qualname__}" for kind in (*TYPES, *SPLITTERS, *SCORES)
+}
 """The types that a model file may hold beside those that skops itself trusts.  Nothing in a file
 adds to this list."""
 
@@ -76,7 +143,10 @@ def save_model(model: Any, path: str | os.PathLike[str], *, overwrite: bool = Fa
     Parameters
     ----------
     model : estimator, pipeline or table model
-        Any estimator of marginfold, alone or in a scikit-learn pipeline.
+        A fitted estimator of marginfold or a classifier of scikit-learn (logistic regression,
+        support vectors, nearest neighbors with any ``algorithm``, HistGradientBoosting without
+        categorical features), alone, in a pipeline, calibrated, or in a search over lists of
+        values.  Forests and other trees of scikit-learn are refused.
     path : str or path
         The file; it is written whole or not at all.
     overwrite : bool, default=False
@@ -85,8 +155,8 @@ def save_model(model: Any, path: str | os.PathLike[str], *, overwrite: bool = Fa
     Raises
     ------
     InvalidInputError
-        If the file exists, or the model holds a type that `load_model` would refuse, such as a
-        function of the user as kernel.  Nothing is written then.
+        If the file exists, or the model is none, is not fitted or holds a type that `load_model`
+        would refuse, such as a function of the user as kernel.  Nothing is written then.
 
     Examples
     --------
@@ -121,8 +191,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     InvalidInputError
-        If the file is no model file, is damaged, was written by a later marginfold or holds a
-        type that is not on the fixed list.  Nothing is loaded then.
+        If the file is no model file, is damaged, was written by a later marginfold, holds a type
+        that is not on the fixed list, or no fitted model.  Nothing is loaded then.
 
     Warns
     -----
@@ -156,8 +226,12 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         )
     try:
         model = skops_io.loads(content, trusted=sorted(ALLOWED))
+        restore(model)
     except Exception as error:
         raise _damaged(path, error) from error
+    lack = _lack(model)
+    if lack:
+        raise InvalidInputError(f"{path} holds {lack}; nothing was loaded. Save a fitted model.")
     _compare_versions(path, header)
     return model
 
@@ -166,8 +240,13 @@ def _serialized(model: Any) -> bytes:
     """Return the archive, after checking that it can be loaded again as it is."""
     skops_io = _skops()
     name = type(model).__name__
+    lack = _lack(model)
+    if lack:
+        raise InvalidInputError(f"a fitted model is needed; got {lack}. Save what fit returns.")
     try:
-        content: bytes = skops_io.dumps(model)
+        content: bytes = skops_io.dumps(as_written(model))
+    except InvalidInputError:
+        raise
     except Exception as error:
         raise InvalidInputError(
             f"this {name} cannot be saved: {_line(error)}. Use parts from marginfold and "
@@ -178,8 +257,8 @@ def _serialized(model: Any) -> bytes:
         raise InvalidInputError(
             f"this {name} cannot be saved: it holds {_listed(strange)}, which load_model would "
             "refuse. Functions and classes of your own are never saved: use named ones of "
-            "marginfold or scikit-learn; of scikit-learn's, compiled trees are refused: use "
-            "KNeighborsClassifier(algorithm='brute'), and save a search's best_estimator_."
+            "marginfold or scikit-learn. Of scikit-learn's, forests and distributions of a "
+            "randomized search are refused too: save the search's best_estimator_."
         )
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if _has_lossy_keys(json.loads(archive.read("schema.json"))):
@@ -188,6 +267,21 @@ def _serialized(model: Any) -> bytes:
                 "numbers or strings as labels."
             )
     return _with_header(content)
+
+
+def _lack(model: Any) -> str:
+    """Return what something is that is no fitted model; nothing of one that is."""
+    kind = type(model).__name__
+    if not isinstance(model, (BaseEstimator, TableModel)):
+        return f"no model but {kind} {shown(model)}"
+    fitted = model.pipeline if isinstance(model, TableModel) else model
+    if isinstance(model, TableModel) and not isinstance(fitted, Pipeline):
+        return f"a table model whose pipeline is {type(fitted).__name__} {shown(fitted)}"
+    try:
+        check_is_fitted(fitted)
+    except NotFittedError:
+        return f"{kind} that was never fitted"
+    return ""
 
 
 def _with_header(content: bytes) -> bytes:

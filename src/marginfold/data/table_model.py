@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from marginfold.data.columns import Columns, arrange, encoder
+from marginfold.data.csv_files import no_header_hint
+from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.target import listed
+from marginfold.data.written import Style
 from marginfold.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.pipeline import Pipeline
 
+    from marginfold.data.answers import Scores
     from marginfold.linalg.tall import Array
 
 
@@ -30,6 +34,12 @@ class TableModel:
         The column that was learnt.
     classes : tuple of str or int
         The classes of the target.
+    written : tuple of pairs
+        How numbers and dates are written in columns that do not hold plain numbers.
+    reading : Reading
+        How the table was read; new ones are read alike.
+    name : str
+        The name of the method in commands; empty if it has none.
 
     Examples
     --------
@@ -49,6 +59,9 @@ class TableModel:
     levels: tuple[str, ...]
     target: str
     classes: tuple[Any, ...]
+    written: tuple[tuple[str, Style], ...] = ()
+    reading: Reading = AS_FOUND
+    name: str = ""
 
     @classmethod
     def fit(
@@ -60,19 +73,24 @@ class TableModel:
         columns: Columns,
         *,
         scale: str = "standard",
+        name: str = "",
     ) -> TableModel:
         """Fit a clone of a method to the features of a table.
 
         ``target`` is the name of the column that the labels come from, ``columns`` what
-        `inspect_columns` found, and ``scale`` one of `marginfold.data.columns.SCALES`.
+        `inspect_columns` found, ``scale`` one of `marginfold.data.columns.SCALES`, and ``name``
+        what commands call the method.
         """
         from sklearn.base import clone
         from sklearn.pipeline import Pipeline
 
         pipeline = Pipeline([("columns", encoder(columns, scale)), ("method", clone(method))])
-        pipeline.fit(arrange(frame, columns.numbers, columns.levels), labels)
+        pipeline.fit(arrange(frame, columns.numbers, columns.levels, columns.written), labels)
         classes = tuple(sorted(set(labels.tolist())))
-        return cls(pipeline, columns.numbers, columns.levels, target, classes)
+        return cls(
+            *(pipeline, columns.numbers, columns.levels, target, classes),
+            *(columns.written, columns.reading, name),
+        )
 
     @property
     def method(self) -> Any:
@@ -84,21 +102,46 @@ class TableModel:
         """The columns that are used."""
         return self.numbers + self.levels
 
+    @property
+    def component_names(self) -> tuple[str, ...]:
+        """The names of the components; none if the model has no components."""
+        from marginfold.data.answers import embedding
+
+        steps = embedding(self.method)
+        names = steps[-1].get_feature_names_out().tolist() if steps else []
+        return tuple(f"{self.name}{k}" if self.name else name for k, name in enumerate(names))
+
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the components of the rows of a table."""
-        return self.pipeline.transform(self.arranged(frame))
+        from marginfold.data.answers import components
+
+        return components(self.method, self._encoded(frame))
+
+    def scores(self, frame: pd.DataFrame) -> Scores:
+        """Return margins, or distances to the nearest row of each class, of a table's rows."""
+        from marginfold.data.answers import class_scores
+
+        return class_scores(self.method, self._encoded(frame))
+
+    def probabilities(self, frame: pd.DataFrame) -> Array:
+        """Return the probabilities of the classes, if the method has such."""
+        return self.method.predict_proba(self._encoded(frame))
 
     def predict(self, frame: pd.DataFrame) -> Array:
         """Return the predicted classes of the rows of a table."""
         return self.pipeline.predict(self.arranged(frame))
+
+    def _encoded(self, frame: pd.DataFrame) -> Array:
+        return self.pipeline["columns"].transform(self.arranged(frame))
 
     def arranged(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of the model; refuse a table that lacks some."""
         present = set(frame.columns)
         missing = [name for name in self.columns if name not in present]
         if missing:
+            hint = no_header_hint(list(frame.columns))
             raise InvalidInputError(
                 f"the table lacks {len(missing)} of the model's {len(self.columns)} columns: "
-                f"{listed(missing)}. Add them (missing values may stay empty)."
+                f"{listed(missing)}. Add them (missing values may stay empty).{hint}"
             )
-        return arrange(frame, self.numbers, self.levels)
+        return arrange(frame, self.numbers, self.levels, self.written)

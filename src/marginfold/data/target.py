@@ -3,35 +3,69 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marginfold.data.tables import read_table
-from marginfold.errors import InvalidInputError
+from marginfold.data.csv_files import no_header_hint
+from marginfold.data.reading import AS_FOUND, Reading
+from marginfold.data.tables import NOTES, is_set, read_table
+from marginfold.data.written import number_style
+from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MANY_VALUES = 50
-"""Distinct numbers above which a target may be one of regression."""
-
-MANY_SHARE = 1 / 3
-"""Distinct numbers per row above which a target with many values is one of regression."""
+FRACTIONS = 20
+"""Distinct numbers with decimals above which a target is one of regression."""
 
 SHOWN_NAMES = 12
 """Column names or labels that an error lists."""
 
+SET_TARGET = "label"
+"""Column of the classes in the frame of a data set."""
+
+
+def chosen_target(
+    path: str | os.PathLike[str], target: str | None, reading: Reading = AS_FOUND
+) -> str:
+    """Return the column with the classes that ``--target`` means; a data set has its own.
+
+    Examples
+    --------
+    >>> from marginfold.data.target import chosen_target
+    >>> chosen_target("wine", None)
+    'label'
+    >>> chosen_target("t.csv", "5", Reading(header=False))
+    'c5'
+    """
+    if is_set(path):
+        if target not in (None, SET_TARGET):
+            raise InvalidParameterError(
+                f"the classes of the set {path} are {SET_TARGET!r}, not {target!r}; leave --target "
+                "out."
+            )
+        return SET_TARGET
+    if target is None and not os.path.exists(path):
+        raise InvalidInputError(
+            f"{path} is neither a file nor a data set; 'marginfold datasets' lists those."
+        )
+    if target is None:
+        raise InvalidParameterError("--target is missing: name the column with the classes.")
+    return reading.column(target)
+
 
 def read_labelled(
     path: str | os.PathLike[str],
-    target: str,
+    target: str | None = None,
     *,
     drop: Collection[str] = (),
     drop_missing: bool = False,
+    reading: Reading = AS_FOUND,
 ) -> tuple[pd.DataFrame, Array]:
     r"""Read a table and part it into features and labels.
 
@@ -39,12 +73,14 @@ def read_labelled(
     ----------
     path : str or path
         See `read_table`.
-    target : str
-        The column with the classes.
+    target : str or None, default=None
+        The column with the classes; a data set of the catalogue needs none.
     drop : collection of str, default=()
         Columns to leave out.
     drop_missing : bool, default=False
         Whether rows without a label are left out; they are refused otherwise.
+    reading : Reading
+        What to know about the file; by default it is found by looking.
 
     Returns
     -------
@@ -63,11 +99,14 @@ def read_labelled(
     >>> list(features.columns), len(labels)
     (['size'], 12)
     """
-    if target in drop:
-        raise InvalidInputError(f"--drop {target} is the target; choose one of both.")
-    frame = read_table(path)
-    check_columns(frame, list(drop), "--drop")
-    return split_target(frame.drop(columns=list(drop)), target, drop_missing=drop_missing)
+    target, left_out = chosen_target(path, target, reading), reading.columns(drop)
+    if target in left_out:
+        raise InvalidInputError(f"--drop {quote(target)} is the target; choose one of both.")
+    frame = read_table(path, reading=reading)
+    check_columns(frame, left_out, "--drop")
+    for name in left_out:
+        frame.attrs.get(NOTES, {}).pop(name, None)
+    return split_target(frame.drop(columns=left_out), target, drop_missing=drop_missing)
 
 
 def split_target(
@@ -111,7 +150,7 @@ def split_target(
             f"target {target!r} is missing in {int(missing.sum())} of {len(frame)} rows; fill it "
             "in, or leave these rows out with --drop-missing-target (drop_missing=True)."
         )
-    kept = frame[~missing.to_numpy()].reset_index(drop=True)
+    kept = frame.reset_index(drop=True)[~missing.to_numpy()]  # indexed by the rows of the file
     labels = _labels(kept[target])
     _check_classes(target, kept[target], labels)
     features = kept.drop(columns=[target])
@@ -121,18 +160,24 @@ def split_target(
 
 
 def check_columns(frame: pd.DataFrame, names: list[str], role: str) -> None:
-    """Refuse names that are no columns; suggest those that are close."""
+    """Refuse names that are no columns, all at once; suggest those that are close."""
     columns = [str(name) for name in frame.columns]
-    for name in names:
-        if name not in columns:
-            close = get_close_matches(name, columns, n=3)
-            meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-            raise InvalidInputError(
-                f"{role} {name!r} is no column.{meant} The columns are {listed(columns)}."
-            )
+    unknown = [name for name in dict.fromkeys(names) if name not in columns]
+    if not unknown:
+        return
+    close = [near for name in unknown for near in get_close_matches(name, columns, n=3)]
+    meant = f" Did you mean {' or '.join(map(repr, dict.fromkeys(close)))}?" if close else ""
+    hint = no_header_hint(columns)
+    if len(columns) == 1:
+        hint = " The table has one column only: say what is between its fields with --sep."
+    are = "is no column" if len(unknown) == 1 else "are no columns"
+    raise InvalidInputError(
+        f"{role} {' and '.join(map(repr, unknown))} {are}.{meant} The columns are "
+        f"{listed([quote(name) for name in columns])}.{hint}"
+    )
 
 
-def listed(names: list[Any]) -> str:
+def listed(names: Sequence[Any]) -> str:
     """Return names for an error, the first of many."""
     more = len(names) - SHOWN_NAMES
     shown = ", ".join(str(name) for name in names[:SHOWN_NAMES])
@@ -150,6 +195,7 @@ def _labels(column: pd.Series) -> Array:
 
 
 def _check_classes(target: str, column: pd.Series, labels: Array) -> None:
+    _check_quantity(target, column)
     classes, counts = np.unique(labels, return_counts=True)
     n = len(labels)
     if len(classes) < 2:
@@ -162,15 +208,39 @@ def _check_classes(target: str, column: pd.Series, labels: Array) -> None:
             f"target {target!r} has {n} different values in {n} rows: an identifier or a quantity, "
             "no classes. Choose a column whose values repeat."
         )
-    numeric = column.dtype.kind in "iuf"
-    if numeric and len(classes) > MANY_VALUES and len(classes) > MANY_SHARE * n:
-        raise InvalidInputError(
-            f"target {target!r} has {len(classes)} different numbers in {n} rows: a quantity (a "
-            "regression target), no classes. Choose a column of classes, or bin the numbers."
-        )
     rare = classes[counts < 2].tolist()
     if rare:
         raise InvalidInputError(
             f"target {target!r} has only one row of class {listed(rare)}; every class needs at "
             "least two. Add rows, or remove or merge the class."
         )
+
+
+def _check_quantity(target: str, column: pd.Series) -> None:
+    """Refuse numbers that are measured or counted, before they are taken for many classes."""
+    from marginfold.validation.rows import is_quantity
+
+    numbers = _numbers(column)
+    if numbers is None:
+        return
+    values, counts = np.unique(numbers, return_counts=True)
+    fractions = len(values) > FRACTIONS and bool(np.any(np.mod(values, 1) != 0))
+    if fractions or is_quantity(counts):
+        name = repr(target)
+        raise InvalidInputError(
+            f"target {name} is a quantity: {len(values)} different numbers in {len(column)} rows. "
+            "Classes are needed; regression is not what this does. Choose a column of classes, or "
+            "make a few of the numbers, such as "
+            f"table[{name}] = pandas.qcut(table[{name}], 3, labels=['low', 'middle', 'high'])."
+        )
+
+
+def _numbers(column: pd.Series) -> Array | None:
+    """Return the numbers of a column, also if each has the sign of a unit; None for words."""
+    if column.dtype.kind in "iuf":
+        return column.to_numpy(dtype=np.float64)
+    texts = column.tolist()
+    if column.dtype.kind == "b" or not all(isinstance(text, str) for text in texts):
+        return None
+    style = number_style(dict.fromkeys(texts), ".")
+    return None if style is None else np.array([style.number(text) for text in texts], dtype=float)

@@ -32,9 +32,10 @@ from marginfold.planner.check import check_memory
 from marginfold.validation.parameters import Count, atomic_fit, check_parameters, shown
 from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.rows import read_new_rows, read_rows
+from marginfold.validation.sized_calls import SizedCalls
 
 
-class DirectEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Bottom eigenvectors of a graph, carried over to new rows by the link of the graph."""
 
     n_components: int

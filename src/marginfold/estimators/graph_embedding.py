@@ -21,8 +21,9 @@ from marginfold.geometry.moments import score_signs
 from marginfold.graphs import SHORTHANDS, resolve_graph, uses_labels
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
 from marginfold.graphs.rule import ScaledGraph, SumGraph
-from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
+from marginfold.runtime.threads import threads_for
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
@@ -207,7 +208,7 @@ class GraphEmbedding(Projection):
             else:
                 X, weights = read_rows(self, X, sample_weight, rules)
             c = coordinates(self.kernel, X, weights, codes)
-            with one_blas_thread(len(c.total)):
+            with threads_for(len(weights), len(c.total)):
                 self._store(c, self._embed(recipe, c))
                 self._learn_reconstruction(X, weights)
         return self

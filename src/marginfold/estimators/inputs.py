@@ -20,7 +20,7 @@ from marginfold.feature_maps import (
     resolve_feature_map,
 )
 from marginfold.geometry.metric import Metric, Penalty, rank_of
-from marginfold.geometry.moments import label_variances, spread
+from marginfold.geometry.moments import TotalScatter, label_variances, spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
@@ -222,7 +222,9 @@ COPY = 1e-13
 class Prepared:
     """Everything that does not depend on C or on the graph weight.
 
-    The total scatter is there if the metric or the filling up with variance needs it.
+    The total scatter is there if the metric or the filling up with variance needs it.  ``scatter``
+    is that of all rows in the eigenvectors of the metric, by its products, for estimators that
+    deflate; None if it is that of ``rows``.
     """
 
     X: Any
@@ -233,6 +235,7 @@ class Prepared:
     total: Array | None
     rows: SharedRows | BlockRows
     labelled: LabelledRows
+    scatter: TotalScatter | None = None
 
     @property
     def n_columns(self) -> int:
@@ -277,13 +280,18 @@ def prepare_rows(
     """Return coordinates for a kernel, the metric and the rows of the solver."""
     labelled = labelled_rows(estimator, read)
     c = coordinates(kernel, read.X, read.weights, read.codes)
-    scatter = None if penalty.graph is None else c.form(penalty.graph).scatter
-    wants_total = scatter is not None or getattr(estimator, "on_exhausted", None) == "pca"
+    form = None if penalty.graph is None else c.form(penalty.graph).scatter
+    wants_total = form is not None or getattr(estimator, "on_exhausted", None) == "pca"
     total = c.total if wants_total else None
-    metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(scatter, total)
+    metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(form, total)
     rows = c.solver_rows(metric)
+    # the rows of the solver tell what correlates, unless some rows have no label
+    partly = isinstance(rows, SharedRows) and len(labelled.codes) < len(read.codes)
+    scatter = (
+        TotalScatter(c.blocks, metric.Q) if partly and hasattr(estimator, "deflation") else None
+    )
     return Prepared(
-        read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled
+        read.X, read.weights, read.classes, c.feature_map, metric, total, rows, labelled, scatter
     )
 
 

@@ -22,9 +22,10 @@ class LSVA(MarginSubspace):
 
     ``min 1/2 w'(I + lam Z'LZ)w + sum_i C_i max(0, 1 - y_i (w'z_i + b))``
 
-    over w orthogonal to the earlier components; L is the Laplacian of a graph on the rows, so the
-    margin is wide where neighbors stay together.  Linear LLSVA and kernel KLSVA are one method in
-    other coordinates.
+    over all w whose scores are uncorrelated with those of the earlier components (the paper's
+    ``deflation="orthogonal"``: over all w orthogonal to them); L is the Laplacian of a graph on the
+    rows, so the margin is wide where neighbors stay together.  Linear LLSVA and kernel KLSVA are
+    one method in other coordinates.
 
     Parameters
     ----------
@@ -57,9 +58,19 @@ class LSVA(MarginSubspace):
         if there are more than two classes and ``n_components`` is smaller than their number, else
         "one_vs_rest".  The first k of m components are those of a fit with ``n_components=k`` if
         both numbers mean the same tasks.
+    deflation : {"orthogonal", "uncorrelated"}, default="uncorrelated"
+        In what each component differs from all before it.  "uncorrelated" is ``w'S w_j = 0``, S the
+        scatter of all training rows about their mean (with weights, unlabelled ones included): the
+        scores of different components are uncorrelated.  "orthogonal" (the paper's) is
+        ``w'w_j = 0``: orthonormal components, whose scores may correlate up to .99, so that later
+        ones repeat the first (see ``new_gain_``).  Over 19 real tables (MMDA,
+        LSVA and LSVA with an rbf kernel, 2 and 5 components) "uncorrelated" has 0.3 points more
+        accuracy by five neighbors and 0.7 by one; with fewer rows than columns and five components
+        (3 tables, no kernel) it has 4 points less.
     scaling : {"unit", "margin"}, default="unit"
-        "unit" is an orthogonal projection; "margin" multiplies each component by the norm of its
-        weight vector, so that weak components shrink.
+        "unit" projects on directions of length 1 (orthogonal ones are an orthogonal projection);
+        "margin" multiplies each component by the norm of its weight vector, so that weak
+        components shrink.
     on_exhausted : {"stop", "pca"}, default="stop"
         When no task has anything left to separate: return fewer components, or fill up with the
         directions of largest variance.
@@ -68,7 +79,8 @@ class LSVA(MarginSubspace):
         kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
         learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
     unlabeled : object, default=None
-        Rows whose label equals this have none; they act through the graph (and in centring).
+        Rows whose label equals this have none; they act through the graph (and in centring, and in
+        what counts as uncorrelated).
     solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
         "auto" takes what is quickest for the shape of the problem; every solution is certified.
     tol : float, default=1e-8
@@ -77,13 +89,20 @@ class LSVA(MarginSubspace):
     Attributes
     ----------
     components_ : array of shape (n_components_, n_features)
-        Orthonormal directions; in feature coordinates if the kernel is not linear.
+        Directions of length 1, orthonormal if ``deflation`` says so; in feature coordinates if the
+        kernel is not linear.
     mean_ : array of shape (n_features,)
         Mean of the training rows (linear kernel only).
     intercepts_, norms_ : arrays of shape (n_components_,)
         ``decision_function = transform * norms_ + intercepts_`` (with unit scaling).
     gain_ : array of shape (n_components_,)
-        Relative gain of each component over a constant, between 0 and 1.
+        Relative gain of each component over a constant, ``1 - P(w, b) / P(0)`` with P the objective
+        above, between 0 and 1.
+    new_gain_ : array of shape (n_components_,)
+        The gain that is new.  For component k it is ``1 - min_(a, b) P(a u, b) / P(0)``, with
+        ``u = w_k - sum_(j < k) c_j w_j`` the part of w_k whose scores on the training rows are
+        uncorrelated with those of all components before it.  Equal to ``gain_`` if scores are
+        uncorrelated anyway; far below it where components repeat each other.
     exhausted_ : dict
         The gain at which each exhausted task was dropped.
     tasks_ : list
@@ -107,9 +126,10 @@ class LSVA(MarginSubspace):
 
     Notes
     -----
-    What differs from the printed paper: deflation re-orthogonalises (the printed recursions lose
-    orthogonality by the sixth component), the kernel recursion (9) is corrected, degenerate
-    components are not returned, and the graph weight and width are free of units by default.
+    What differs from the printed paper: components are uncorrelated by default; deflation
+    re-orthogonalises (the printed recursions lose orthogonality by the sixth component), the kernel
+    recursion (9) is corrected, degenerate components are not returned, and the graph weight and
+    width are free of units by default.
 
     ``sample_weight`` with a neighbor graph: equal rows are one node whose weight is the sum, so
     weight 2 is the row twice; with ``merge_duplicates=False`` or random feature maps it is not.
@@ -142,6 +162,7 @@ class LSVA(MarginSubspace):
         normalize_graph: bool = True,
         class_weight: Any = "balanced",
         tasks: str = "auto",
+        deflation: str = "uncorrelated",
         scaling: str = "unit",
         on_exhausted: str = "stop",
         reconstruct: Any = None,
@@ -157,6 +178,7 @@ class LSVA(MarginSubspace):
         self.normalize_graph = normalize_graph
         self.class_weight = class_weight
         self.tasks = tasks
+        self.deflation = deflation
         self.scaling = scaling
         self.on_exhausted = on_exhausted
         self.reconstruct = reconstruct

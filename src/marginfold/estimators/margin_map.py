@@ -38,6 +38,7 @@ from marginfold.estimators.multiclass import (
     class_margins,
     classes_of,
 )
+from marginfold.estimators.second_axis import SecondAxis, feature_rows, second_axis
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array
@@ -59,6 +60,7 @@ from marginfold.validation.rows import (
     read_new_rows,
     unique_labels,
 )
+from marginfold.validation.sized_calls import SizedCalls
 
 COSTS = (1.0, 100.0)
 """Costs of the default classifier between which the held-out rows choose, the smaller one unless
@@ -111,7 +113,7 @@ CONSTRAINTS: dict[str, Constraint] = {
 
 
 class MarginMap(
-    ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+    SizedCalls, ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator
 ):
     """A picture of many classes: rows among class anchors on a circle.
 
@@ -162,6 +164,9 @@ class MarginMap(
         weight for a class with a single row, which is never held out.
     classifier_ : classifier
         Fitted on all rows.
+    second_axis_ : object or None
+        Of two classes: what gives the second coordinate, ``mean`` and ``direction`` in the features
+        that the classifier sees.
     cv_results_ : dict
         Only for "auto": for each ``sharpness`` the held-out ``accuracy`` of the classifier that
         was taken, and that of each split in the rows of ``split_accuracy``; the ``classifiers``
@@ -174,8 +179,12 @@ class MarginMap(
     of its neighbors that comes first in ``classes_``.  Up to 10 classes the order is the best of
     all.  The confusion is that of held-out rows, with a fixed sharpness that of the training rows.
 
-    Two classes have one margin: their map is the segment between (1, 0) and (-1, 0), the second
-    coordinate is 0.  `LSVA` with two components draws two classes in two dimensions.
+    Two classes have one margin: it is the first coordinate, between the anchors (1, 0) and (-1, 0).
+    The second one, between -0.5 and 0.5, shows what else varies most: of the first ten principal
+    components of the rows the direction of largest variance that is uncorrelated with the first
+    coordinate (at most 2000 training rows are looked at).  The rows are those that the classifier
+    sees, of a pipeline its last step.  If they are no numbers, or have missing ones, the second
+    coordinate is 0.
 
     A sharper map is hardly ever less accurate; in the limit the softmax saturates, all rows of a
     class share one point (the anchor) and the accuracy is that of the classifier.  So the smoother
@@ -250,11 +259,15 @@ class MarginMap(
             candidates = self._candidates(X)
             given = None if sample_weight is None else weights
             rows = TrainingRows(X, labels, given, is_pairwise(candidates[0]))
-            self._draw(candidates, rows, weights)
+            codes = self._draw(candidates, rows, weights)
+            self.second_axis_ = self._find_second_axis(rows, codes, weights)
         return self
 
-    def _draw(self, candidates: list[Any], rows: TrainingRows, weights: Array) -> None:
-        """Choose and fit the classifier, place the anchors and set how fast rows approach them."""
+    def _draw(self, candidates: list[Any], rows: TrainingRows, weights: Array) -> Array:
+        """Choose and fit the classifier, place the anchors and set how fast rows approach them.
+
+        Returns the class numbers of the rows.
+        """
         chosen = rows.fitted(candidates[0]) if len(candidates) == 1 else None
         if chosen is None:  # the default, to which every label is a class
             self.classes_ = unique_labels(rows.y[weights > 0])[0]
@@ -266,7 +279,7 @@ class MarginMap(
             best = self._judge(candidates, rows, codes, weights)
             self.classifier_ = rows.fitted(best) if chosen is None else chosen
             self.scale_ = self._training_side(rows, codes, weights).unit
-            return
+            return codes
         self.classifier_ = chosen
         side = self._training_side(rows, codes, weights)
         self.scale_ = side.unit
@@ -274,6 +287,7 @@ class MarginMap(
         self._place([side])
         self.sharpness_ = float(self.sharpness)
         self._warn_if_saturated(side)
+        return codes
 
     def _judge(
         self, candidates: list[Any], rows: TrainingRows, codes: Array, weights: Array
@@ -313,6 +327,17 @@ class MarginMap(
         margins = class_margins(self.classifier_, X)
         check_one_vs_rest(self.classifier_, X, margins)
         return Side(margins, codes[some], weights[some])
+
+    def _find_second_axis(
+        self, rows: TrainingRows, codes: Array, weights: Array
+    ) -> SecondAxis | None:
+        """Return the second axis of two classes, by at most `UNIT_ROWS` training rows."""
+        if len(self.classes_) > 2:
+            return None
+        some = evenly(codes, UNIT_ROWS)
+        X = rows.taken(some, np.arange(len(codes)))
+        Z = feature_rows(self.classifier_, X)
+        return None if Z is None else second_axis(Z, self._on_polygon(X)[:, 0], weights[some])
 
     def _warn_if_saturated(self, side: Side) -> None:
         """Warn if the softmax of so many rows is saturated that their neighbors are arbitrary."""
@@ -355,21 +380,37 @@ class MarginMap(
 
     def memberships(self, X: Any) -> Array:
         """Return the weight of each class in the image of each row, (n_samples, n_classes)."""
-        check_is_fitted(self)
-        refuse_lazy(X, self, "go chunk by chunk with X.map_blocks(map.transform)")
-        if self.classifier is None:  # fitted on what was read, as `fit` does
-            X = read_new_rows(self, X)
-        elif getattr(X, "ndim", 2) > 1:  # else texts, or a mistake that the classifier explains
-            validate_data(self, X, skip_check_array=True, reset=False)
-        margins = class_margins(self.classifier_, X)
-        return memberships(margins / self.scale_, self.sharpness_)
+        return self._memberships(self._read(X))
 
     def transform(self, X: Any) -> Array:
         """Return the images of rows, shape (n_samples, 2), inside the polygon of the anchors.
 
-        A row's image depends on that row alone.
+        Those of two classes are inside the rectangle from (-1, -0.5) to (1, 0.5).  A row's image
+        depends on that row alone.
         """
-        return np.asarray(self.memberships(X) @ self.anchors_)
+        X = self._read(X)
+        images = self._on_polygon(X)
+        if self.second_axis_ is not None:
+            Z = feature_rows(self.classifier_, X)
+            images[:, 1] = self.second_axis_.coordinates(Z, images[:, 0])
+        return images
+
+    def _read(self, X: Any) -> Any:
+        """Return new rows as the classifier takes them."""
+        check_is_fitted(self)
+        refuse_lazy(X, self, "go chunk by chunk with X.map_blocks(map.transform)")
+        if self.classifier is None:  # fitted on what was read, as `fit` does
+            return read_new_rows(self, X)
+        if getattr(X, "ndim", 2) > 1:  # else texts, or a mistake that the classifier explains
+            validate_data(self, X, skip_check_array=True, reset=False)
+        return X
+
+    def _memberships(self, X: Any) -> Array:
+        margins = class_margins(self.classifier_, X)
+        return memberships(margins / self.scale_, self.sharpness_)
+
+    def _on_polygon(self, X: Any) -> Array:
+        return np.asarray(self._memberships(X) @ self.anchors_)
 
     @property
     def _n_features_out(self) -> int:

@@ -35,6 +35,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
     n_components: int
     class_weight: Any
     tasks: str
+    deflation: str
     scaling: str
     on_exhausted: str
     unlabeled: Any
@@ -44,6 +45,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             "n_components": Count(1),
             "C": Either(Choice(AUTOMATIC), Number(0.0, inclusive=False)),
             "tasks": Choice(AUTO, *SCHEDULES),
+            "deflation": Choice("orthogonal", "uncorrelated"),
             "scaling": Choice("unit", "margin"),
             "on_exhausted": Choice("stop", "pca"),
             "tol": Number(0.0, inclusive=False),
@@ -64,6 +66,8 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             n_components=int(self.n_components),
             schedule=self.tasks,
             solver=solver,
+            uncorrelated=self.deflation == "uncorrelated",
+            scatter=prepared.scatter,
         )
 
     def _store(self, prepared: Prepared, subspace: Subspace) -> list[Note]:
@@ -72,7 +76,8 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         fillers = np.zeros((len(W), 0))
         exhausted = found < min(wanted, len(W)) and not subspace.cancelled
         if exhausted and self.on_exhausted == "pca" and prepared.total is not None:
-            fillers = leading_directions(prepared.total, W, wanted - found)
+            taken = prepared.total @ W if self.deflation == "uncorrelated" else W
+            fillers = leading_directions(prepared.total, taken, wanted - found)
         extra = fillers.shape[1]
         notes = self._notes(prepared, subspace, found, extra)
         kept = subspace.components
@@ -81,6 +86,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         self.C_ = subspace.C
         self.tasks_ = [task_name(c.task, prepared.classes) for c in kept] + [None] * extra
         self.gain_ = np.append([c.gain for c in kept], np.zeros(extra))
+        self.new_gain_ = np.append([c.new_gain for c in kept], np.zeros(extra))
         self.norms_ = np.append([c.norm for c in kept], np.ones(extra))
         self.intercepts_ = np.append([c.intercept for c in kept], np.zeros(extra))
         self.gap_ = np.append([c.solution.gap for c in kept], np.zeros(extra))

@@ -14,6 +14,7 @@ from marginfold.feature_maps import KernelLike, is_pairwise
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, row_by_row
+from marginfold.validation.sized_calls import SizedCalls
 
 SMALLEST_PROBABILITY = 1e-12
 """Smaller probabilities count as this one: the margin of an impossible class stays finite."""
@@ -23,7 +24,7 @@ AGREEMENT = 0.8
 must be that of the predicted class; values of pairs of classes agree on about a third."""
 
 
-class OneVsRestClassifier(ClassifierMixin, BaseEstimator, ABC):
+class OneVsRestClassifier(SizedCalls, ClassifierMixin, BaseEstimator, ABC):
     """A classifier with a decision value for each class (one value for two classes).
 
     Subclasses say what the values of validated rows are; `classes_from` alone says which class

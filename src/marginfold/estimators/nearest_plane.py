@@ -15,8 +15,9 @@ from marginfold.estimators.multiclass import OneVsRestClassifier, one_vs_one_val
 from marginfold.estimators.plane_rows import Heights, PlaneRows, PlaneTask, plane_tasks
 from marginfold.feature_maps import is_linear
 from marginfold.geometry.one_vs_rest import class_factors
-from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
+from marginfold.runtime.threads import threads_for
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
@@ -42,10 +43,6 @@ NO_OFFSET = 1e-12
 
 BLOCK_BYTES = 1 << 26
 """Size of the distances of the rows that are decided upon at a time."""
-
-ONE_THREAD = 1000
-"""Unknowns up to which planes are found on one thread.  On a busy machine with two cores a fit with
-45 pairs of 300 rows took 36 s of CPU time with threads for the planes, and 15 s without."""
 
 NAMED = 5
 """Planes that are missing are named in a warning up to this many."""
@@ -149,8 +146,7 @@ class NearestPlane(OneVsRestClassifier):
                 tikhonov=self.tikhonov,
                 normalize=bool(self.normalize),
             )
-            small = rows.n_unknowns <= ONE_THREAD
-            with one_blas_thread(0 if small else rows.n_unknowns):
+            with threads_for(rows.n_unknowns, rows.n_unknowns):
                 self._store(rows)
             if graph is not None and not rows.joins_rows:
                 warn(

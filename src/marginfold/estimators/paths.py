@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator, clone
 from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
 from marginfold.estimators.inputs import Prepared, prepare, resolve_solver
 from marginfold.geometry.metric import Penalty
-from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.linalg.tall import Array
+from marginfold.runtime.threads import threads_for
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import Constraint, atomic_fit, check_parameters, shown
+from marginfold.validation.sized_calls import SizedCalls, sized
 
 E = TypeVar("E")
 
@@ -40,7 +42,7 @@ Note = tuple[str, type[MarginfoldWarning]]
 """What the user should be warned of."""
 
 
-class MarginEstimator(BaseEstimator, ABC, Generic[S]):
+class MarginEstimator(SizedCalls, BaseEstimator, ABC, Generic[S]):
     """An estimator of maximum-margin problems, fitted alone or as a member of a path.
 
     A fit reads, prepares and solves in the same steps either way (`fit_members`); a subclass says
@@ -104,6 +106,7 @@ class MarginEstimator(BaseEstimator, ABC, Generic[S]):
         check_parameters(self, self._constraints())
 
 
+@sized
 def path(
     estimator: E,
     X: Any,
@@ -205,7 +208,7 @@ def fit_prepared(members: Sequence[Any], prepared: Any) -> None:
         cost_of(member.C, scale, prepared) for member, scale in zip(members, scales, strict=True)
     ]
     solver = resolve_solver(members[0].solver, members[0].tol)
-    with one_blas_thread(prepared.n_columns):
+    with threads_for(len(prepared.weights), prepared.n_columns):
         found = members[0]._solve(prepared, scales, costs, solver)
     notes: list[Note] = []
     for member, own in zip(members, found, strict=True):

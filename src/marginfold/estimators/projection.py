@@ -19,6 +19,7 @@ from marginfold.linalg.tall import Array, dense, row_blocks
 from marginfold.validation.parameters import shown
 from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.rows import read_new_rows, row_by_row
+from marginfold.validation.sized_calls import SizedCalls, sized
 
 RIDGE = 0.1
 """Ridge of the learned map, in units of a kernel whose largest value is 1."""
@@ -232,7 +233,7 @@ def _can_rebuild(estimator: Any) -> bool:
     )
 
 
-class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Projection(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Rows projected on directions in the coordinates of a feature map, and the way back."""
 
     kernel: KernelLike
@@ -276,6 +277,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._images(X)
 
     @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
+    @sized
     def inverse_transform(self, X: Any, components: Sequence[int] | None = None) -> Array:
         """Return rows in input space for images.
 
@@ -304,6 +306,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._reconstruction().rebuild(scores, chosen)
 
     @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
+    @sized
     def denoise(self, X: Any, components: Sequence[int] | None = None) -> Array:
         """Return the rows as rebuilt from their images, or from some components of them."""
         images = self._images(X)
@@ -311,6 +314,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return np.asarray(self.inverse_transform(images[:, chosen], components))
 
     @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
+    @sized
     def reconstruction_error(self, X: Any, components: Sequence[int] | None = None) -> float:
         """Return the mean squared distance between rows and what is rebuilt of them."""
         rows = dense(read_new_rows(self, X))

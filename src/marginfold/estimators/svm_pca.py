@@ -13,8 +13,9 @@ from marginfold.estimators.projection import Projection
 from marginfold.feature_maps import ExactKernel, KernelLike, resolve_feature_map
 from marginfold.geometry.moments import score_signs
 from marginfold.linalg import leading_pairs
-from marginfold.linalg.tall import Array, one_blas_thread
+from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
+from marginfold.runtime.threads import threads_for
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
@@ -183,7 +184,7 @@ class SVMPCA(Projection):
             check_memory(self, X)
             X, weights = read_rows(self, X, sample_weight)
             c = coordinates(self.kernel, X, weights, **options)
-            with one_blas_thread(len(c.total)):
+            with threads_for(len(weights), len(c.total)):
                 self._store(c, *self._principal(c))
                 self._learn_reconstruction(X, weights)
         return self

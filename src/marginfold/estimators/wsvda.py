@@ -20,8 +20,8 @@ class WSVDA(MarginSubspace):
 
     ``min 1/2 w'(S_W + eps I)w + sum_i C_i max(0, 1 - y_i (w'z_i + b))``
 
-    over w orthogonal to the earlier components, with S_W the within-class scatter of all classes
-    and ``eps = ridge tr(S_W) / rank(Z)``.
+    over w orthogonal to the earlier components (see ``deflation``), with S_W the within-class
+    scatter of all classes and ``eps = ridge tr(S_W) / rank(Z)``.
 
     Parameters
     ----------
@@ -52,9 +52,17 @@ class WSVDA(MarginSubspace):
         if there are more than two classes and ``n_components`` is smaller than their number, else
         "one_vs_rest".  The first k of m components are those of a fit with ``n_components=k`` if
         both numbers mean the same tasks.
+    deflation : {"orthogonal", "uncorrelated"}, default="orthogonal"
+        In what each component differs from all before it.  "uncorrelated" is ``w'S w_j = 0``, S the
+        scatter of all training rows about their mean (with weights, unlabelled ones included): the
+        scores of different components are uncorrelated.  "orthogonal" (the paper's) is
+        ``w'w_j = 0``: orthonormal components, whose scores may correlate up to .99, so that later
+        ones repeat the first (see ``new_gain_``).  Uncorrelated components of this method soon
+        carry nothing, because the first one is nearly that of LDA.
     scaling : {"unit", "margin"}, default="unit"
-        "unit" is an orthogonal projection; "margin" multiplies each component by the norm of its
-        weight vector, so that weak components shrink.
+        "unit" projects on directions of length 1 (orthogonal ones are an orthogonal projection);
+        "margin" multiplies each component by the norm of its weight vector, so that weak
+        components shrink.
     on_exhausted : {"stop", "pca"}, default="stop"
         When no task has anything left to separate: return fewer components, or fill up with the
         directions of largest variance.
@@ -72,13 +80,20 @@ class WSVDA(MarginSubspace):
     Attributes
     ----------
     components_ : array of shape (n_components_, n_features)
-        Orthonormal directions; in feature coordinates if the kernel is not linear.
+        Directions of length 1, orthonormal if ``deflation`` says so; in feature coordinates if the
+        kernel is not linear.
     mean_ : array of shape (n_features,)
         Mean of the training rows (linear kernel only).
     intercepts_, norms_ : arrays of shape (n_components_,)
         ``decision_function = transform * norms_ + intercepts_`` (with unit scaling).
     gain_ : array of shape (n_components_,)
-        Relative gain of each component over a constant, between 0 and 1.
+        Relative gain of each component over a constant, ``1 - P(w, b) / P(0)`` with P the objective
+        above, between 0 and 1.
+    new_gain_ : array of shape (n_components_,)
+        The gain that is new.  For component k it is ``1 - min_(a, b) P(a u, b) / P(0)``, with
+        ``u = w_k - sum_(j < k) c_j w_j`` the part of w_k whose scores on the training rows are
+        uncorrelated with those of all components before it.  Equal to ``gain_`` if scores are
+        uncorrelated anyway; far below it where components repeat each other.
     exhausted_ : dict
         The gain at which each exhausted task was dropped.
     tasks_ : list
@@ -131,6 +146,7 @@ class WSVDA(MarginSubspace):
         ridge: float = 1e-3,
         class_weight: Any = "balanced",
         tasks: str = "auto",
+        deflation: str = "orthogonal",
         scaling: str = "unit",
         on_exhausted: str = "stop",
         reconstruct: Any = None,
@@ -145,6 +161,7 @@ class WSVDA(MarginSubspace):
         self.ridge = ridge
         self.class_weight = class_weight
         self.tasks = tasks
+        self.deflation = deflation
         self.scaling = scaling
         self.on_exhausted = on_exhausted
         self.reconstruct = reconstruct

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marginfold.errors import InvalidParameterError, WorkerLostError
 from marginfold.executors.serialization import loads
 from marginfold.runtime.threads import one_thread
+
+if TYPE_CHECKING:
+    from marginfold.executors.processes import ProcessPool
 
 Lost = Callable[[Any, WorkerLostError], Any]
 """Fallback for the result of an item whose process died too often."""
@@ -21,6 +24,7 @@ def run_calls(
     *,
     n_jobs: int | None = 1,
     client: Any = None,
+    pool: ProcessPool | None = None,
     on_lost: Lost | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """Call a function with each item, and yield positions and results as they are completed.
@@ -37,13 +41,16 @@ def run_calls(
         It takes one item.  It is sent once to each process, so what all calls share belongs to it:
         ``functools.partial(function, X=X, y=y)``.
     items : iterable
-        They are sent with their calls.
+        They are sent with their calls.  In processes of this machine an item is taken when there is
+        room for its call.
     n_jobs : int, default=1
         Processes of this machine.  1 and None compute in this process; -1 means one for each core,
         -2 one less.
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler ("tcp://host:8786").  Its workers need the
         same packages.  A call that is running there cannot be stopped, only forgotten.
+    pool : ProcessPool, optional
+        Processes of this machine that are kept between calls, in place of ``n_jobs``.
     on_lost : callable, optional
         Called with the item and the `WorkerLostError` of a call that was given up; what it returns
         is taken as the result.  Without it the error is raised, after all other results.
@@ -62,21 +69,40 @@ def run_calls(
     >>> dict(run_calls(abs, [-1, 2, -3]))
     {0: 1, 1: 2, 2: 3}
     """
-    calls = list(items)
-    n_processes = _n_processes(n_jobs, client)
+    n_jobs = n_processes(n_jobs, client) if pool is None else pool.n_jobs
     if client is not None:
         from marginfold.executors.cluster import check_client, on_cluster
 
         check_client(client)
+        calls = list(items)
         return _results(on_cluster(function, calls, client), calls, on_lost)
-    if n_processes == 1:
-        return _here(function, calls)
-    from marginfold.executors.processes import in_processes
+    if n_jobs == 1 and pool is None:
+        return _here(function, items)
+    taken: list[Any] = []
+    return _results(_in_processes(function, _noted(items, taken), n_jobs, pool), taken, on_lost)
 
-    return _results(in_processes(function, calls, n_processes), calls, on_lost)
+
+def _noted(items: Iterable[Any], taken: list[Any]) -> Iterator[Any]:
+    """Yield items, and keep them for what comes back."""
+    for item in items:
+        taken.append(item)
+        yield item
 
 
-def _n_processes(n_jobs: Any, client: Any) -> int:
+def _in_processes(
+    function: Callable[[Any], Any], items: Iterable[Any], n_jobs: int, pool: ProcessPool | None
+) -> Iterator[tuple[int, bytes | WorkerLostError]]:
+    """Make the calls in processes that are kept, or in some that end with the calls."""
+    from marginfold.executors.processes import ProcessPool
+
+    with (
+        ProcessPool(n_jobs) if pool is None else nullcontext(pool) as processes,
+        closing(processes.calls(function, items)) as found,  # type: ignore[type-var]
+    ):
+        yield from found
+
+
+def n_processes(n_jobs: Any, client: Any = None) -> int:
     """Return the number of processes that ``n_jobs`` means."""
     whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
@@ -95,7 +121,7 @@ def _n_processes(n_jobs: Any, client: Any) -> int:
     return max(1, int(cpu_count()) + 1 + n_jobs)
 
 
-def _here(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+def _here(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     for position, item in enumerate(items):
         with one_thread():
             result = function(item)

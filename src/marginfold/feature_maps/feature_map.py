@@ -20,6 +20,7 @@ from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import atomic_fit
 from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.rows import check_weights
+from marginfold.validation.sized_calls import SizedCalls
 
 FIT_INSTEAD = "give it as the kernel of an estimator, which fits it on the cluster if it can"
 """What to do with a dask collection that a map is to be fitted on."""
@@ -70,7 +71,7 @@ KernelLike = str | KernelFunction | FeatureMap | Transformer
 """What an estimator takes as its kernel: a shorthand, a function, a feature map, a transformer."""
 
 
-class CheckedMap(TransformerMixin, BaseEstimator, ABC):
+class CheckedMap(SizedCalls, TransformerMixin, BaseEstimator, ABC):
     """The public methods of a feature map: they validate, then call those that trust their rows."""
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:

@@ -1,14 +1,15 @@
 """Successive maximum-margin directions: the loop behind MMDA, LSVA and WSVDA.
 
 Component k minimises ``1/2 w'Aw + sum_i C_i max(0, 1 - y_i (w'z_i + b))`` over all w orthogonal to
-the earlier directions (000 eq. (1), 001 eq. (15)).  Several metrics (graph weights) and costs are
-solved side by side: the rows are shared, so one iteration of the solver serves them all.
+the earlier directions (000 eq. (1), 001 eq. (15)), or over all w whose scores are uncorrelated with
+theirs.  Several metrics (graph weights) and costs are solved side by side: the rows are shared, so
+one iteration of the solver serves them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Self
 
@@ -16,6 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import CancelledError
+from marginfold.geometry.moments import TotalScatter
 from marginfold.geometry.one_vs_rest import (
     SCHEDULES,
     ClassMeans,
@@ -24,10 +26,12 @@ from marginfold.geometry.one_vs_rest import (
     Task,
     resolved_schedule,
 )
+from marginfold.linalg.blocks import Block, LocalBlocks
 from marginfold.linalg.tall import Array, SharedRows, column_signs
 from marginfold.runtime.progress import report
 from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
-from marginfold.svm.problem import without
+from marginfold.svm.problem import PASSES, without
+from marginfold.validation.rows import UNLABELLED
 
 NO_VARIANCE = 1e-12
 """Share of the total variance below which a direction has none."""
@@ -37,28 +41,42 @@ NO_VARIANCE = 1e-12
 class Deflation:
     """Directions found so far, in the eigenvectors' coordinates.
 
+    Later directions w have ``V'w = 0``.  Either V is W, then they are orthogonal; or it is
+    ``S w_j / w_j'S w_j`` for each w_j, S the total scatter, then their scores are uncorrelated.
+
     Attributes
     ----------
     W : array of shape (r, k)
-        Orthonormal directions.
+        Directions of length 1.
+    V : array of shape (r, k)
+        The dual directions: ``V'W = I``.
     N : array of shape (r, k)
-        Orthonormal basis of ``scale * W``: where whitened weights must not go.
+        Orthonormal basis of ``scale * V``: where whitened weights must not go.
+    scatter : TotalScatter or None
+        The scatter in whose metric directions are orthogonal; None is the Euclidean metric.
     """
 
     W: Array
+    V: Array
     N: Array
+    scatter: TotalScatter | None = None
 
     @classmethod
-    def none(cls, n_coordinates: int) -> Self:
+    def none(cls, n_coordinates: int, scatter: TotalScatter | None = None) -> Self:
         """Return the start: nothing is deflated."""
-        return cls(W=np.zeros((n_coordinates, 0)), N=np.zeros((n_coordinates, 0)))
+        nothing = np.zeros((n_coordinates, 0))
+        return cls(W=nothing, V=nothing, N=nothing, scatter=scatter)
 
     def append(self, w: Array, scale: Array) -> Self:
         """Add the direction of w (not zero)."""
-        direction = orthonormal_part(w, self.W)  # 000 Alg. 1 step 7; P_k of (7) is I - W W'
-        normal = orthonormal_part(scale * direction, self.N)
+        direction = conjugate_part(w, self.W, self.V)  # 000 Alg. 1 step 7; P_k of (7) is I - W W'
+        dual = direction if self.scatter is None else self.scatter.dual(direction)
+        normal = orthonormal_part(scale * dual, self.N)
         return type(self)(
-            W=np.column_stack([self.W, direction]), N=np.column_stack([self.N, normal])
+            W=np.column_stack([self.W, direction]),
+            V=np.column_stack([self.V, dual]),
+            N=np.column_stack([self.N, normal]),
+            scatter=self.scatter,
         )
 
     def complement(self, s: Array) -> Array:
@@ -68,12 +86,19 @@ class Deflation:
 
 def orthonormal_part(w: Array, W: Array) -> Array:
     """Return the unit vector along the part of w that is orthogonal to the columns of W."""
-    w = without(W, w / np.sqrt(w @ w))
+    return conjugate_part(w, W, W)
+
+
+def conjugate_part(w: Array, W: Array, V: Array) -> Array:
+    """Return the unit vector along ``w - W V'w``, which is orthogonal to V if ``V'W = I``."""
+    w = w / np.sqrt(w @ w)
+    for _ in range(PASSES if W.shape[1] else 0):
+        w = w - W @ (V.T @ w)
     return np.asarray(w / np.sqrt(w @ w))
 
 
 def leading_directions(total: Array, W: Array, n_directions: int) -> Array:
-    """Return the leading eigenvectors of the total scatter in the complement of W.
+    """Return the leading eigenvectors of the total scatter in the complement of independent W.
 
     The sign of each makes its largest entry positive; directions without variance are left out.
     """
@@ -96,13 +121,17 @@ GAIN_RESOLUTION = 1e-12
 
 @dataclass(frozen=True)
 class Component:
-    """One direction that was kept: its task, gain and certified solution."""
+    """One direction that was kept: its task, gain and certified solution.
+
+    ``new_gain`` is the gain of the part of it that no direction before it has, see `NewParts`.
+    """
 
     task: Task
     gain: float
     norm: float
     intercept: float
     solution: SVMSolution
+    new_gain: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -112,7 +141,7 @@ class Subspace:
     Attributes
     ----------
     W : array of shape (r, k)
-        Orthonormal directions in columns.
+        Directions of length 1 in columns, orthonormal or with uncorrelated scores.
     C : float
         The cost of a margin violation.
     components : tuple of Component
@@ -133,6 +162,33 @@ class Subspace:
 
 
 @dataclass
+class NewParts:
+    """What each direction adds: the part whose scores are uncorrelated with those before it.
+
+    Attributes
+    ----------
+    scatter : TotalScatter
+    W, V : arrays of shape (r, k)
+        The parts, of length 1, and their duals, as in `Deflation`.
+    """
+
+    scatter: TotalScatter
+    W: Array
+    V: Array
+
+    def add(self, w: Array) -> Array | None:
+        """Return the part of a direction that is new, of length 1; None if it has no variance."""
+        part = conjugate_part(w, self.W, self.V)
+        along_w, along_part = self.scatter.along(np.column_stack([w, part])).T
+        variance = part @ along_part
+        if variance <= NO_VARIANCE * (w @ along_w):
+            return None
+        self.W = np.column_stack([self.W, part])
+        self.V = np.column_stack([self.V, along_part / variance])
+        return part
+
+
+@dataclass
 class _Track:
     """One problem on its way: its metric, cost, directions so far and schedule."""
 
@@ -140,6 +196,7 @@ class _Track:
     C: float
     schedule: Schedule
     deflation: Deflation
+    parts: NewParts
     components: list[Component] = field(default_factory=list)
     exhausted: dict[Task, float] = field(default_factory=dict)
     fresh: dict[Task, Component] = field(default_factory=dict)
@@ -164,14 +221,23 @@ class _Track:
         else:
             self.exhausted[task] = gain
 
-    def keep_chosen(self) -> None:
-        """Add the direction that the schedule chooses; what was solved before it is stale."""
+    def keep_chosen(self, gain: Callable[[Array, Task, Array, float], float]) -> None:
+        """Add the direction that the schedule chooses; what was solved before it is stale.
+
+        ``gain`` is that of a task along one direction.
+        """
         task = self.schedule.choose(self.fresh)
         if task is not None:
             component = self.fresh[task]
             w = self.scale * component.solution.coef  # 000 eq. (5): w = A^-1/2 s
-            self.deflation = self.deflation.append(w, self.scale)
-            self.components.append(component)
+            deflation = self.deflation.append(w, self.scale)
+            new_gain = component.gain  # all of it: the first direction, or uncorrelated scores
+            if deflation.scatter is None:
+                part = self.parts.add(deflation.W[:, -1])
+                if self.components:
+                    new_gain = 0.0 if part is None else gain(part, task, self.scale, self.C)
+            self.deflation = deflation
+            self.components.append(replace(component, new_gain=new_gain))
             self.fresh.clear()
 
 
@@ -184,8 +250,13 @@ def successive_directions(
     n_components: int,
     schedule: str,
     solver: SVMSolver,
+    uncorrelated: bool = False,
+    scatter: TotalScatter | None = None,
 ) -> list[Subspace]:
     """Return the directions of every problem; problem b has the metric ``diag(scales[b])^-2``.
+
+    They are orthogonal, or the scores along them are ``uncorrelated``.  What correlates is told by
+    the total ``scatter``, by default that of the given rows (those in blocks with unlabelled ones).
 
     Cancelled by a watcher (see `runtime.progress`), one problem gives the components found so far:
     later ones do not change them.  Several problems, and one without a component, raise
@@ -193,8 +264,16 @@ def successive_directions(
     """
     r, c = rows.n_columns, labelled.n_classes
     make_schedule = SCHEDULES[resolved_schedule(schedule, c, n_components)]
+    scatter = _scatter_of(rows, labelled) if scatter is None else scatter
+    nothing = np.zeros((r, 0))
     tracks = [
-        _Track(scale, C, make_schedule(c), Deflation.none(r))
+        _Track(
+            scale,
+            C,
+            make_schedule(c),
+            Deflation.none(r, scatter if uncorrelated else None),
+            NewParts(scatter, nothing, nothing),
+        )
         for scale, C in zip(scales, costs, strict=True)
     ]
     limit = min(n_components, r)
@@ -210,6 +289,12 @@ def successive_directions(
         Subspace(t.deflation.W, t.C, tuple(t.components), t.exhausted, t.worst_gap, cancelled)
         for t in tracks
     ]
+
+
+def _scatter_of(rows: SharedRows | BlockRows, labelled: LabelledRows) -> TotalScatter:
+    if isinstance(rows, BlockRows):
+        return TotalScatter(rows.blocks, rows.rotation)
+    return TotalScatter(LocalBlocks([Block(rows.features, labelled.codes, labelled.weights)]))
 
 
 def _extract(
@@ -228,6 +313,7 @@ def _extract(
             return np.asarray(rows.class_means)
         return labelled.class_means(rows.features)
 
+    gain = partial(gain_along, rows, labelled, solver)
     _report(tracks, limit)
     while proposals := _proposals(tracks, means, limit):
         batch = _batch(rows, labelled, proposals)
@@ -235,7 +321,7 @@ def _extract(
             track, task = proposals[b]
             track.record(task, solution, *gain_of(batch, b, solution))
         for track in tracks:
-            track.keep_chosen()
+            track.keep_chosen(gain)
         _report(tracks, limit)
 
 
@@ -295,6 +381,36 @@ def batch_of(
     class_signs = np.stack([labelled.class_signs(task) for task in tasks])
     class_costs = np.stack([labelled.class_costs(task, C) for task, C in pairs])
     return SVMBatch(rows, class_signs, class_costs, scale, deflated)
+
+
+def gain_along(
+    rows: SharedRows | BlockRows,
+    labelled: LabelledRows,
+    solver: SVMSolver,
+    direction: Array,
+    task: Task,
+    scale: Array,
+    C: float,
+) -> float:
+    """Return the gain of a task if w may only be a multiple of one direction."""
+    if isinstance(rows, BlockRows):
+        turned = direction if rows.rotation is None else rows.rotation @ direction
+        found = rows.blocks.map(labelled_scores, rows.centre, turned)
+        scores, codes, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+        labelled = replace(labelled, codes=codes, weights=weights)
+    else:
+        scores = rows.features @ direction
+    length = np.linalg.norm(direction / scale)  # in the metric A: 1/2 w'Aw = 1/2 s^2
+    nothing = np.zeros((1, 1, 0))
+    line = SharedRows(scores[:, None])
+    batch = batch_of(line, labelled, [task], [C], np.array([[1.0 / length]]), nothing)
+    return gain_of(batch, 0, solver.solve_batch(batch)[0])[0]
+
+
+def labelled_scores(block: Block, centre: Array, w: Array) -> tuple[Array, Array, Array]:
+    """Return the scores of the labelled rows of a block, with their codes and weights."""
+    some = np.flatnonzero(block.codes != UNLABELLED)
+    return (block.Z[some] - centre) @ w, block.codes[some], block.weights[some]
 
 
 def gain_of(batch: SVMBatch, b: int, solution: SVMSolution) -> tuple[float, bool]:

@@ -11,6 +11,7 @@ import scipy.linalg
 from marginfold.errors import GraphError, InvalidInputError
 from marginfold.graphs import GraphLike
 from marginfold.linalg.tall import Array, by_columns
+from marginfold.runtime.threads import threads_for
 
 NEGATIVE_RESOLUTION = 1e-9
 """Negative eigenvalues of a scatter matrix above this share of the largest are not rounding."""
@@ -54,7 +55,8 @@ class Metric:
         """Decompose ``M = Z'LZ``; ``total`` is Z'Z, ``graph`` is named in errors."""
         if not len(M):  # SciPy before 1.14 decomposes no empty matrix
             return cls(theta=np.zeros(0), Q=None, unit=0.0)
-        theta, Q = scipy.linalg.eigh(M, check_finite=False)
+        with threads_for(len(M), len(M)):
+            theta, Q = scipy.linalg.eigh(M, check_finite=False)
         largest = max(abs(float(theta[0])), float(theta[-1]))
         if theta[0] < -NEGATIVE_RESOLUTION * largest:
             raise GraphError(

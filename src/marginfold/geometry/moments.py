@@ -8,6 +8,8 @@ large moments would lose the digits of rows far from the origin.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,41 @@ import scipy.sparse as sp
 from marginfold.linalg.blocks import Block, RowBlocks, total
 from marginfold.linalg.tall import TIE, Array, gram, row_blocks
 from marginfold.validation.rows import UNLABELLED
+
+
+@dataclass(frozen=True)
+class TotalScatter:
+    """The scatter ``S = sum_i weight_i (z_i - mean)(z_i - mean)'`` of rows, by its products.
+
+    Attributes
+    ----------
+    blocks : RowBlocks
+    rotation : array of shape (r, k) or None
+        S is that of the rows ``z rotation``.
+    """
+
+    blocks: RowBlocks
+    rotation: Array | None = None
+
+    @cached_property
+    def mean(self) -> Array:
+        """The weighted mean row, before the rotation."""
+        sums = total(self.blocks.map(row_sums))
+        return sums[:-1] / sums[-1] if sums[-1] > 0 else np.zeros(len(sums) - 1)
+
+    def along(self, W: Array) -> Array:
+        """Return S W, in one pass over the rows.
+
+        It is ``Z'(Z W)``: with the matrix S, scores that vary little would be lost in rounding.
+        """
+        turned = W if self.rotation is None else self.rotation @ W
+        found = total(self.blocks.map(scatter_along, self.mean, turned))
+        return found if self.rotation is None else self.rotation.T @ found
+
+    def dual(self, w: Array) -> Array:
+        """Return ``S w / w'S w``: orthogonal to it are the directions uncorrelated with w."""
+        product = self.along(w[:, None])[:, 0]
+        return np.asarray(product / (w @ product))
 
 
 def class_means(blocks: RowBlocks, n_classes: int) -> tuple[Array, Array]:
@@ -37,9 +74,7 @@ def within_scatter(blocks: RowBlocks, means: Array) -> Array:
 
 def spread(blocks: RowBlocks) -> Array:
     """Return the scatter of all rows about their weighted mean."""
-    sums = total(blocks.map(row_sums))
-    mean = sums[:-1] / sums[-1] if sums[-1] > 0 else np.zeros(len(sums) - 1)
-    return total(blocks.map(scatter_about_mean, mean))
+    return total(blocks.map(scatter_about_mean, TotalScatter(blocks).mean))
 
 
 def label_variances(blocks: RowBlocks, n_classes: int, rotation: Array | None = None) -> Array:
@@ -110,6 +145,15 @@ def scatter_about_mean(block: Block, mean: Array) -> Array:
     """Return the scatter of all rows of a block about one mean."""
     everyone = np.zeros(len(block), dtype=np.intp)
     return scatter_about(Block(block.Z, everyone, block.weights, block.start), mean[None])
+
+
+def scatter_along(block: Block, mean: Array, W: Array) -> Array:
+    """Return what the rows of a block add to the scatter about a mean, times W."""
+    product = np.zeros(W.shape)
+    for piece in row_blocks(*block.Z.shape):
+        rows = block.Z[piece] - mean
+        product += rows.T @ (block.weights[piece, None] * (rows @ W))
+    return product
 
 
 def squares_about(block: Block, means: Array, rotation: Array | None) -> Array:

@@ -29,6 +29,7 @@ from marginfold.graphs.laplacian import (
 )
 from marginfold.validation.row_types import gathered, refuse_lazy
 from marginfold.validation.rows import LARGEST_ENTRY, check_weights, is_unlabelled, unique_labels
+from marginfold.validation.sized_calls import SizedCalls
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""
@@ -80,7 +81,7 @@ class GraphRows:
         return self.codes
 
 
-class GraphRule(BaseEstimator):
+class GraphRule(SizedCalls, BaseEstimator):
     """Base of all graph rules: parameters in ``__init__``, the work in ``build_on``.
 
     Rules add and scale: ``0.3 * NeighborGraph() + WithinClassGraph()`` is again a rule.  A rule of

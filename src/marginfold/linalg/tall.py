@@ -7,7 +7,6 @@ these functions.  Row blocks keep the temporaries in cache: memory stays linear 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -15,15 +14,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from marginfold.runtime.threads import one_thread
-
 Array = NDArray[Any]
 
 BLOCK_BYTES = 1 << 20
 """Target size of one row block."""
-
-MANY_COLUMNS = 200
-"""Columns above which threads inside a matrix product pay."""
 
 COLUMNS = 8
 """Columns that `by_columns` multiplies at a time."""
@@ -115,6 +109,18 @@ def column_signs(vectors: Array) -> Array:
     return np.asarray(signs)
 
 
+def principal_rotation(points: Array) -> Array:
+    """Return the proper rotation, shape (2, 2), that puts points on their principal axes.
+
+    ``points @ rotation`` varies most along its first column, which grows with that of the points
+    (or stands still with it and grows with the second); both columns are uncorrelated.
+    """
+    centred = points - points.mean(axis=0)
+    (a, c), (_, b) = centred.T @ centred
+    angle = 0.5 * np.arctan2(2.0 * c, a - b)  # from -90 to 90 degrees
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
 class SharedRows:
     """Rows that many problems share: centred, with a column of ones for the bias.
 
@@ -178,16 +184,3 @@ class SharedRows:
     def variances(self) -> Array:
         """The variance of each feature."""
         return np.asarray(np.einsum("ij,ij->j", self.features, self.features) / len(self.table))
-
-
-@contextmanager
-def one_blas_thread(n_columns: int = 0) -> Iterator[None]:
-    """Run many small matrix products on one thread; the former limit is restored afterwards.
-
-    With more than `MANY_COLUMNS` columns nothing is changed: large products use all threads well.
-    """
-    if n_columns > MANY_COLUMNS:
-        yield
-    else:
-        with one_thread("blas"):
-            yield

@@ -1,8 +1,9 @@
-"""Rows and scores of one fold: one shared fit, then every number of components of every member."""
+"""Rows and scores of one fold: fits that share what they can, then every candidate's score."""
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -12,134 +13,40 @@ from traceback import format_exc
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
-from sklearn.utils import column_or_1d, indexable
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from marginfold.errors import (
     CancelledError,
-    InvalidInputError,
+    ExhaustedWarning,
     InvalidParameterError,
     MarginfoldWarning,
     warn,
 )
+from marginfold.estimators.direct_embedding import DirectEmbedding
 from marginfold.estimators.inputs import Prepared
-from marginfold.estimators.paths import fit_members, fit_prepared, members_of
+from marginfold.estimators.margin_subspace import MarginSubspace
+from marginfold.estimators.paths import MarginEstimator, fit_members, fit_prepared, members_of
+from marginfold.estimators.projection import Projection
 from marginfold.geometry.one_vs_rest import resolved_schedule
 from marginfold.linalg.tall import Array
-from marginfold.model_selection.nested_knn import finds_nested, nested_knn
+from marginfold.model_selection.nested_knn import (
+    PredictedKNN,
+    finds_nested,
+    nested_knn,
+    nested_votes,
+)
+from marginfold.model_selection.rows import FoldRows, SearchRows, take
 from marginfold.validation.parameters import shown
-from marginfold.validation.rows import check_weights, is_unlabelled, read_new_rows
+from marginfold.validation.rows import read_new_rows
 
 Scores = dict[str, Array]
-"""By metric, the scores of all members (rows) with all numbers of components (columns)."""
+"""By metric, the scores of all members with all numbers of components and all heads."""
 
-
-@dataclass(frozen=True)
-class FoldRows:
-    """Rows to fit on and rows to score on.
-
-    Attributes
-    ----------
-    X, y, weights
-        Training rows as the subspace takes them, unlabelled ones included; weights may be None.
-    known : array of bool
-        Which training rows have a label: the classifier is given these.
-    labels : array
-        The labels of these rows.
-    X_test, labels_test
-        Rows to score on, all labelled.
-    """
-
-    X: Any
-    y: Array
-    weights: Array | None
-    known: Array
-    labels: Array
-    X_test: Any
-    labels_test: Array
-
-    @property
-    def known_weights(self) -> Array | None:
-        """The weights of the labelled training rows."""
-        return None if self.weights is None else self.weights[self.known]
-
-
-@dataclass(frozen=True)
-class SearchRows:
-    """All rows of a search.
-
-    Attributes
-    ----------
-    X : array, sparse matrix or data frame
-        Rows, or for a precomputed kernel (``pairwise``) the square matrix.
-    y : array
-        Labels as the subspace takes them, with the marker of unlabelled rows.
-    labels : array
-        Labels as the classifier takes them; without meaning where a row has none.
-    known : array of bool
-        Which rows have a label.
-    weights : array or None
-    pairwise : bool
-    """
-
-    X: Any
-    y: Array
-    labels: Array
-    known: Array
-    weights: Array | None
-    pairwise: bool
-
-    @classmethod
-    def read(
-        cls, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any, pairwise: bool
-    ) -> SearchRows:
-        """Check lengths and labels; what else rows need is checked by the fit of each fold."""
-        X, y, sample_weight = indexable(X, y, sample_weight)
-        y = column_or_1d(y, warn=True)
-        known = ~is_unlabelled(y, unlabeled)
-        if not known.any():
-            raise InvalidInputError(
-                f"All {len(y)} rows are unlabelled (y is {unlabeled!r}); a search needs labelled "
-                "rows to score on."
-            )
-        weights = None if sample_weight is None else check_weights(sample_weight, len(y))
-        return cls(X, y, _labels(y, known), known, weights, pairwise)
-
-    def folds(self, cv: Any, groups: Any) -> Iterator[tuple[Array, Array]]:
-        """Yield row numbers to fit and to score on.
-
-        Only labelled rows are split; unlabelled rows are fitted on in every fold.
-        """
-        labelled, unlabelled = np.flatnonzero(self.known), np.flatnonzero(~self.known)
-        if not len(unlabelled):
-            yield from cv.split(self.X, self.y, groups)
-            return
-        X = take(self.X, labelled, labelled if self.pairwise else None)
-        groups = None if groups is None else take(groups, labelled)
-        for train, test in cv.split(X, self.labels[labelled], groups):
-            yield np.concatenate([labelled[train], unlabelled]), labelled[test]
-
-    def part(self, train: Array, test: Array) -> FoldRows:
-        """Return the rows of one fold."""
-        columns = train if self.pairwise else None
-        return FoldRows(
-            X=take(self.X, train, columns),
-            y=self.y[train],
-            weights=None if self.weights is None else self.weights[train],
-            known=self.known[train],
-            labels=self.labels[train][self.known[train]],
-            X_test=take(self.X, test, columns),
-            labels_test=self.labels[test],
-        )
-
-    def whole(self) -> FoldRows:
-        """Return all rows to fit on, and none to score on."""
-        none = np.zeros(0, dtype=np.intp)
-        labels = self.labels[self.known]
-        return FoldRows(self.X, self.y, self.weights, self.known, labels, None, labels[none])
+Place = tuple[int, int, int]
+"""A member, a number of components and a head, by their positions."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +55,15 @@ class Trial:
 
     Attributes
     ----------
-    estimator : MMDA, LSVA or WSVDA
+    estimator : transformer, or a classifier that answers by itself
     grid : dict
         Values of C and of graph_weight.
     dimensions : tuple of int
-        Numbers of components.
-    classifier : object
+        Numbers of components; none for a classifier.
+    heads : tuple of classifiers
+        What is fitted to the components; none for a classifier.
+    by_votes : bool
+        Whether the heads are `NeighborsClassifier`, whose votes are counted for all at once.
     scorers : dict
         Callables of a fitted model, rows and labels, by name.
     needs_pipeline : bool
@@ -166,11 +76,18 @@ class Trial:
     estimator: Any
     grid: dict[str, list[float]]
     dimensions: tuple[int, ...]
-    classifier: Any
+    heads: tuple[Any, ...]
+    by_votes: bool
     scorers: Mapping[str, Any]
     needs_pipeline: bool
     error_score: Any
     return_train_score: bool
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of members, of dimensions and of heads: the candidates in their order."""
+        n_members = int(np.prod([len(values) for values in self.grid.values()]))
+        return n_members, max(len(self.dimensions), 1), max(len(self.heads), 1)
 
 
 @dataclass(frozen=True)
@@ -207,15 +124,23 @@ class _Fit:
 
 
 def score_fold(fold: tuple[Array, Array], *, trial: Trial, rows: SearchRows) -> FoldScores:
-    """Fit on the first rows of the fold and score on the second."""
-    part = rows.part(*fold)
-    n_members = int(np.prod([len(values) for values in trial.grid.values()]))
-    shape = (n_members, len(trial.dimensions))
+    """Fit on the first rows of the fold and score on the second.
+
+    Numbers of components that a fold does not have are tried all the same, and no news: the fit to
+    all rows warns if the chosen number is not there.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExhaustedWarning)
+        return _scored(rows.part(*fold), trial)
+
+
+def _scored(part: FoldRows, trial: Trial) -> FoldScores:
+    shape = trial.shape
     fit_seconds, score_seconds = np.zeros(shape), np.zeros(shape)
     test = {name: np.full(shape, np.nan) for name in trial.scorers}
     train = {name: np.full(shape, np.nan) for name in trial.scorers if trial.return_train_score}
     errors = []
-    for at, model in _models(trial, part):
+    for at, model in _models(trial, part) if trial.heads else _classifiers(trial, part):
         begin = time.perf_counter()
         if model.error is not None:
             errors.append(model.error)
@@ -235,10 +160,25 @@ def fit_pipeline(subspace: Any, classifier: Any, part: FoldRows) -> Pipeline:
 
     The classifier is given the labelled rows only.
     """
-    if not hasattr(subspace, "directions_"):
-        subspace.fit(part.X, part.y, sample_weight=part.weights)
+    if not _is_fitted(subspace):
+        fit_alone(subspace, part)
     fit_classifier(classifier, take(subspace.transform(part.X), np.flatnonzero(part.known)), part)
     return Pipeline([("subspace", subspace), ("classifier", classifier)])
+
+
+def fit_alone(estimator: Any, part: FoldRows) -> Any:
+    """Fit an estimator on the training rows, with their weights if there are any."""
+    if part.weights is None:
+        return estimator.fit(part.X, part.y)
+    return estimator.fit(part.X, part.y, sample_weight=part.weights)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
 
 
 def fit_classifier(classifier: Any, images: Any, part: FoldRows) -> Any:
@@ -248,8 +188,20 @@ def fit_classifier(classifier: Any, images: Any, part: FoldRows) -> Any:
     return classifier.fit(images, part.labels)
 
 
-def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Model]]:
-    """Yield a model for every member and dimension, with its place in the tables."""
+def _classifiers(trial: Trial, part: FoldRows) -> Iterator[tuple[Place, _Model]]:
+    """Yield every member, which is a classifier itself."""
+    begin = time.perf_counter()
+    members = members_of(trial.estimator, trial.grid)
+    errors, _ = _fit(members, part, trial.error_score)
+    seconds = (time.perf_counter() - begin) / len(members)
+    known = np.flatnonzero(part.known)
+    X_train = take(part.X, known) if trial.return_train_score else None
+    for m, (member, error) in enumerate(zip(members, errors, strict=True)):
+        yield (m, 0, 0), _Model(seconds, member, member, part.X_test, X_train, error)
+
+
+def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[Place, _Model]]:
+    """Yield a model for every member, dimension and head, with its place in the tables."""
     for columns in _rounds(trial, part):
         begin = time.perf_counter()
         dimensions = [trial.dimensions[column] for column in columns]
@@ -257,24 +209,35 @@ def _models(trial: Trial, part: FoldRows) -> Iterator[tuple[tuple[int, int], _Mo
         errors, shared = _fit(members, part, trial.error_score)
         fitted = [member for member, error in zip(members, errors, strict=True) if error is None]
         images = [] if trial.needs_pipeline else _images(fitted, part, trial.error_score)
-        seconds = (time.perf_counter() - begin) / (len(members) * len(columns))
+        seconds = (time.perf_counter() - begin) / (len(members) * len(columns) * len(trial.heads))
         made = iter(images)
+        places = [(c, h) for c in columns for h in range(len(trial.heads))]
         for m, (member, error) in enumerate(zip(members, errors, strict=True)):
             if error is not None:
-                models = [_Model(seconds, error=error)] * len(columns)
+                models = [_Model(seconds, error=error)] * len(places)
             elif not images:
-                sizes = [_of_size(member, k) for k in dimensions]
-                models = [_pipeline_model(trial, part, alone, seconds) for alone in sizes]
+                models = [
+                    _pipeline_model(trial, part, _of_size(member, k), head, seconds)
+                    for k in dimensions
+                    for head in trial.heads
+                ]
             else:
                 fit = _Fit(member, shared, *next(made))
                 models = _head_models(trial, part, fit, dimensions, seconds)
-            yield from (((m, c), model) for c, model in zip(columns, models, strict=True))
+            yield from (((m, *place), one) for place, one in zip(places, models, strict=True))
 
 
 def _rounds(trial: Trial, part: FoldRows) -> list[list[int]]:
-    """Return the columns of the numbers of components that share a fit: those of the same tasks."""
-    if trial.needs_pipeline:
-        return [[column] for column in range(len(trial.dimensions))]
+    """Return the columns of the numbers of components that share a fit.
+
+    Of our own transformers the first k components are those of a fit with k; margins of the same
+    tasks only.
+    """
+    every = range(len(trial.dimensions))
+    if trial.needs_pipeline or not isinstance(trial.estimator, Projection | DirectEmbedding):
+        return [[column] for column in every]
+    if not isinstance(trial.estimator, MarginSubspace):
+        return [list(every)]
     n_classes = len(np.unique(part.labels))
     rounds: dict[str, list[int]] = {}
     for column, k in enumerate(trial.dimensions):
@@ -290,13 +253,16 @@ def _fit(
 
     Returns the error of each member, and what they share if they were fitted side by side.
     """
-    try:
-        return [None] * len(members), fit_members(members, part.X, part.y, part.weights)
-    except CancelledError:
-        raise
-    except Exception:
-        fits = (partial(member.fit, part.X, part.y, part.weights) for member in members)
-        return [_attempt(fit, error_score)[1] for fit in fits], None
+    if isinstance(members[0], MarginEstimator):
+        try:
+            return [None] * len(members), fit_members(members, part.X, part.y, part.weights)
+        except CancelledError:
+            raise
+        except Exception:
+            if len(members) == 1 and isinstance(error_score, str):
+                raise
+    fits = (partial(fit_alone, member, part) for member in members)
+    return [_attempt(fit, error_score)[1] for fit in fits], None
 
 
 def _attempt(work: Callable[[], Any], error_score: Any) -> tuple[Any, str | None]:
@@ -330,6 +296,9 @@ def _of_size(member: Any, k: int) -> Any:
 def _all_images(members: Sequence[Any], part: FoldRows) -> list[tuple[Array, Array]]:
     """Return the images of the labelled training rows and of the test rows, for each member."""
     known = np.flatnonzero(part.known)
+    if not isinstance(members[0], Projection):
+        train = [take(member.transform(part.X), known) for member in members]
+        return list(zip(train, [member.transform(part.X_test) for member in members], strict=True))
     pairs = []
     for shared in _by_feature_map(members):
         splits = np.cumsum([member.n_components_ for member in shared])[:-1]
@@ -352,10 +321,10 @@ def _by_feature_map(members: Sequence[Any]) -> list[list[Any]]:
     return list(together.values())
 
 
-def _pipeline_model(trial: Trial, part: FoldRows, member: Any, seconds: float) -> _Model:
+def _pipeline_model(trial: Trial, part: FoldRows, member: Any, head: Any, seconds: float) -> _Model:
     """Return the pipeline of a member, which is fitted first if it is not yet."""
     begin = time.perf_counter()
-    fit = partial(fit_pipeline, member, clone(trial.classifier), part)
+    fit = partial(fit_pipeline, member, clone(head), part)
     model, error = _attempt(fit, trial.error_score)
     seconds += time.perf_counter() - begin
     X_train = take(part.X, np.flatnonzero(part.known)) if trial.return_train_score else None
@@ -365,16 +334,19 @@ def _pipeline_model(trial: Trial, part: FoldRows, member: Any, seconds: float) -
 def _head_models(
     trial: Trial, part: FoldRows, fit: _Fit, dimensions: Sequence[int], seconds: float
 ) -> list[_Model]:
-    """Return the classifier on the leading columns of images, for each number of them."""
+    """Return the classifiers on the leading columns of images, for each number of them."""
     found = [min(k, fit.train.shape[1]) for k in dimensions]
-    if not finds_nested(trial.classifier, len(fit.train)):
+    if trial.by_votes:
+        return _vote_models(trial, part, fit, found, seconds)
+    (head,) = trial.heads
+    if not finds_nested(head, len(fit.train)):
         return [_classifier_model(trial, part, fit.train, fit.test, k, seconds) for k in found]
     begin = time.perf_counter()
-    on_test = nested_knn(trial.classifier, fit.train, part.labels, fit.test, found)
+    on_test = nested_knn(head, fit.train, part.labels, fit.test, found)
     seconds += (time.perf_counter() - begin) / len(found)
     on_train = on_test
     if trial.return_train_score:
-        on_train = nested_knn(trial.classifier, fit.train, part.labels, fit.train, found)
+        on_train = nested_knn(head, fit.train, part.labels, fit.train, found)
     models = []
     for wanted, new, old in zip(dimensions, on_test, on_train, strict=True):
         if new is None or old is None:
@@ -382,6 +354,40 @@ def _head_models(
         else:
             models.append(_Model(seconds, new, old, new.rows, old.rows))
     return models
+
+
+def _vote_models(
+    trial: Trial, part: FoldRows, fit: _Fit, found: Sequence[int], seconds: float
+) -> list[_Model]:
+    """Return the votes of all numbers of neighbors, found by one search for each number of columns.
+
+    Which of several rows that are equally near counts is a matter of their order, not of rounding,
+    so that no fit has to be repeated.
+    """
+    begin = time.perf_counter()
+    on_test = _votes(trial, part, fit.train, fit.test, found)
+    seconds += (time.perf_counter() - begin) / len(on_test)
+    on_train = on_test
+    if trial.return_train_score:
+        on_train = _votes(trial, part, fit.train, fit.train, found)
+    return [
+        _Model(seconds, new, old, new.rows, old.rows)
+        for new, old in zip(on_test, on_train, strict=True)
+    ]
+
+
+def _votes(
+    trial: Trial, part: FoldRows, train: Array, rows: Array, found: Sequence[int]
+) -> list[PredictedKNN]:
+    classes, codes = np.unique(part.labels, return_inverse=True)
+    distinct = sorted(set(found))
+    counts = [min(int(head.n_neighbors), len(train)) for head in trial.heads]
+    votes = nested_votes(train, codes, rows, counts, distinct)
+    return [
+        PredictedKNN(head, train[:, :k], part.labels, rows[:, :k], classes[own.codes[row]])
+        for k, row in ((k, distinct.index(k)) for k in found)
+        for head, own in zip(trial.heads, votes, strict=True)
+    ]
 
 
 def _alone_model(trial: Trial, part: FoldRows, fit: _Fit, k: int, seconds: float) -> _Model:
@@ -407,7 +413,7 @@ def _classifier_model(
 ) -> _Model:
     begin = time.perf_counter()
     train, test = (np.ascontiguousarray(images[:, :k]) for images in (train, test))
-    fit = partial(fit_classifier, clone(trial.classifier), train, part)
+    fit = partial(fit_classifier, clone(trial.heads[0]), train, part)
     model, error = _attempt(fit, trial.error_score)
     return _Model(seconds + time.perf_counter() - begin, model, model, test, train, error)
 
@@ -434,23 +440,3 @@ def _score(
             "several metrics give scoring a list of names or a dict of scorers."
         )
     return float(score)
-
-
-def take(X: Any, rows: Array, columns: Array | None = None) -> Any:
-    """Return some rows (and columns) of an array, sparse matrix or data frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows] if columns is None else X.iloc[rows, columns]
-    if scipy.sparse.issparse(X):
-        X = scipy.sparse.csr_array(X)
-    part = (X if hasattr(X, "shape") else np.asarray(X))[rows]
-    return part if columns is None else part[:, columns]
-
-
-def _labels(y: Array, known: Array) -> Array:
-    """Return labels of one type: a marker such as NaN may have made them objects."""
-    if known.all():
-        return y
-    some = np.array(y[known].tolist())
-    labels = np.full(len(y), some[0])
-    labels[known] = some
-    return labels

@@ -1,9 +1,10 @@
 """Nearest neighbors on the first 1, 2, ... columns of rows, for several numbers of them at once.
 
 One search for each number of columns finds enough neighbors for every k.  The one nearest neighbor
-needs no search: columns are nested, so the squared distances of k columns are those of k - 1 plus
-one column, and the least of each class decides.  Where rows of several classes are equally near,
-sums of squared differences to all training rows decide, and then their order.
+mostly needs no search: columns are nested, so the squared distances of k columns are those of k - 1
+plus one column, and the least of each class decides.  Where rows of several classes are equally
+near, sums of squared differences decide, and then the order of the training rows.  Rows that are
+equal in the columns at hand are searched once: a column of whole numbers has few values.
 """
 
 from __future__ import annotations
@@ -30,8 +31,16 @@ CHUNK_ENTRIES = 200_000
 ROUNDING = 2e-11
 """Differences of squared distances below this share of the squared norms may be rounding."""
 
-SPARE = 4
+SPARE = 2
 """Neighbors searched beyond k: rows as near as the k-th are mostly fewer, and then all found."""
+
+FURTHER = 8
+"""Where they are more, so many times as many neighbors are searched, as long as that is a search
+and not nearly a list of all rows."""
+
+TREE_COLUMNS, TREE_PAIRS = 3, 2**24
+"""For the one nearest neighbor a tree is faster than all distances up to so many columns, from so
+many pairs of rows on (20,000 rows in two columns: a sixth of the time)."""
 
 
 class PredictedKNN(ClassifierMixin, BaseEstimator):
@@ -171,61 +180,130 @@ def nested_votes(
     """
     dimensions = range(1, train.shape[1] + 1) if dimensions is None else dimensions
     shape = (len(n_neighbors), len(dimensions), len(test))
-    codes, close = np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=bool)
-    votes = [Votes(*pair) for pair in zip(codes, close, strict=True)]
-    if not train_codes.any():  # one class, and nothing to vote on
-        return votes
-    train, test = (np.asarray(rows, dtype=np.float64) for rows in (train, test))
-    if list(n_neighbors) == [1]:
-        _vote_of_the_nearest(train, train_codes, test, dimensions, votes[0])
-        return votes
+    votes = _no_votes(shape)
+    if train_codes.any():  # else there is one class, and nothing to vote on
+        train, test = (np.asarray(rows, dtype=np.float64) for rows in (train, test))
+        undecided = np.ones(shape[1:], dtype=bool)
+        if list(n_neighbors) == [1]:
+            swept = [d for d, k in enumerate(dimensions) if _is_swept(train, test, k)]
+            _sweep(train, train_codes, test, dimensions, swept, votes, undecided)
+        _search(train, train_codes, test, n_neighbors, dimensions, votes, undecided)
+    return [Votes(*pair) for pair in zip(votes.codes, votes.close, strict=True)]
+
+
+def _no_votes(shape: tuple[int, ...]) -> Votes:
+    return Votes(np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=bool))
+
+
+def _search(
+    train: Array,
+    train_codes: Array,
+    test: Array,
+    n_neighbors: Sequence[int],
+    dimensions: Sequence[int],
+    votes: Votes,
+    undecided: Array,
+) -> None:
+    """Write the votes of undecided rows; of rows that are equal in some columns one is asked."""
+    equal, equal_test = _equal_rows(train, dimensions), _equal_rows(test, dimensions)
     for d, k in enumerate(dimensions):
-        columns = np.ascontiguousarray(train[:, :k]), np.ascontiguousarray(test[:, :k])
-        _vote(*columns, train_codes, n_neighbors, codes[:, d], close[:, d])
+        rows = np.flatnonzero(undecided[d])
+        if len(rows):
+            _, first, number = np.unique(
+                equal_test[d][rows], return_index=True, return_inverse=True
+            )
+            kept = _that_count(equal[d], train_codes, max(n_neighbors) + 1)
+            old = np.ascontiguousarray(train[kept, :k])
+            new = np.ascontiguousarray(test[rows[first], :k])
+            found = _vote(old, new, train_codes[kept], n_neighbors)
+            votes.codes[:, d, rows] = found.codes[:, number]
+            votes.close[:, d, rows] = found.close[:, number]
+
+
+def _equal_rows(rows: Array, dimensions: Sequence[int]) -> list[Array]:
+    """Return, for rising numbers of columns, numbers that are the same where rows are equal."""
+    groups, n_groups, done, found = np.zeros(len(rows), dtype=np.intp), 1, 0, []
+    for k in dimensions:
+        for column in rows[:, done:k].T:
+            if n_groups < len(rows):
+                values, codes = np.unique(column, return_inverse=True)
+                distinct, groups = np.unique(groups * len(values) + codes, return_inverse=True)
+                n_groups = len(distinct)
+        done = k
+        found.append(groups)
+    return found
+
+
+def _that_count(groups: Array, codes: Array, n_first: int) -> Array:
+    """Return the rows that can count: of equal rows the first, and the first of each class.
+
+    The first of each class do not vote; they tell whether another order could change the vote.
+    """
+    sizes = np.bincount(groups)
+    if sizes.max() <= n_first:
+        return np.arange(len(groups))
+    order = np.argsort(groups, kind="stable")
+    rank = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    counts = np.zeros(len(groups), dtype=bool)
+    counts[order[rank < n_first]] = True
+    counts[np.unique(groups * (int(codes.max()) + 1) + codes, return_index=True)[1]] = True
+    return np.flatnonzero(counts)
+
+
+def _vote(train: Array, test: Array, train_codes: Array, n_neighbors: Sequence[int]) -> Votes:
+    """Return codes and flags, a row for each number of neighbors, with all columns given.
+
+    Where more rows are as near as the last that counts than were found, the search goes further.
+    """
+    votes = _no_votes((len(n_neighbors), len(test)))
+    slack = _slack(train, test)
+    rows, count = np.arange(len(test)), max(n_neighbors) + SPARE
+    while len(rows) and FURTHER * count < max(len(train), FURTHER**2):
+        found, squared = nearest_points(train, test[rows], count)
+        found_codes = train_codes[found]
+        for i, k in enumerate(n_neighbors):
+            last = squared[:, k - 1 : k]
+            votes.codes[i, rows] = _majority(found_codes[:, :k])
+            votes.close[i, rows] = _is_close(squared, found_codes, last, slack[rows], k)
+        as_near = squared[:, -1] <= squared[:, max(n_neighbors) - 1] + 2 * slack[rows, 0]
+        rows = rows[as_near & (found.shape[1] < len(train))]
+        count *= FURTHER
+    for some, distances in _all_distances(train, test, rows):
+        for i, k in enumerate(n_neighbors):
+            last = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+            votes.codes[i, some] = _first_votes(distances, train_codes, last, k)
+            votes.close[i, some] = _is_close(distances, train_codes, last, slack[some], k)
     return votes
 
 
-def _vote(
+def _is_swept(train: Array, test: Array, k: int) -> bool:
+    """Return whether all distances with k columns are faster than a tree."""
+    return k > TREE_COLUMNS or len(train) * len(test) < TREE_PAIRS
+
+
+def _sweep(
     train: Array,
-    test: Array,
     train_codes: Array,
-    n_neighbors: Sequence[int],
-    codes: Array,
-    close: Array,
+    test: Array,
+    dimensions: Sequence[int],
+    swept: Sequence[int],
+    votes: Votes,
+    undecided: Array,
 ) -> None:
-    """Write codes and flags, a row for each number of neighbors, with all columns given."""
-    slack = _slack(train, test)
-    found, squared = nearest_points(train, test, max(n_neighbors) + SPARE)
-    missed = squared[:, -1:] - slack if found.shape[1] < len(train) else np.inf
-    found_codes = train_codes[found]
-    for i, k in enumerate(n_neighbors):
-        last = squared[:, k - 1 : k]
-        codes[i] = _majority(found_codes[:, :k])
-        close[i] = _is_close(squared, found_codes, last, slack, k)
-        again = np.flatnonzero((missed <= last + slack).ravel())
-        for rows, distances in _all_distances(train, test, again):
-            last = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
-            codes[i, rows] = _first_votes(distances, train_codes, last, k)
-            close[i, rows] = _is_close(distances, train_codes, last, slack[rows], k)
+    """Write the class of the nearest row for some of the numbers of columns.
 
-
-def _vote_of_the_nearest(
-    train: Array, train_codes: Array, test: Array, dimensions: Sequence[int], votes: Votes
-) -> None:
-    """Write the class of the nearest row for each number of columns."""
+    Rows to which several classes are equally near stay undecided.
+    """
     order = np.argsort(train_codes, kind="stable")  # rows of a class stand together
     rows, starts = train[order], np.searchsorted(train_codes[order], np.unique(train_codes))
-    slack = [_slack(train[:, :k], test[:, :k])[:, 0] / 2 for k in dimensions]
+    columns = [dimensions[d] for d in swept]
+    slack = [_slack(train[:, :k], test[:, :k])[:, 0] / 2 for k in columns]
     for part in chunks(len(test), len(train), CHUNK_ENTRIES):
-        for d, halves in enumerate(_nested_halves(rows, test[part], dimensions)):
+        for i, halves in enumerate(_nested_halves(rows, test[part], columns)):
             nearest = np.minimum.reduceat(halves, starts, axis=1)
             two = np.partition(nearest, 1, axis=1)
-            votes.codes[d, part] = nearest.argmin(axis=1)
-            votes.close[d, part] = two[:, 1] - two[:, 0] <= slack[d][part]
-    for d, k in enumerate(dimensions):
-        again = np.flatnonzero(votes.close[d])
-        for some, distances in _all_distances(train[:, :k], test[:, :k], again):
-            votes.codes[d, some] = train_codes[distances.argmin(axis=1)]
+            votes.codes[0, swept[i], part] = nearest.argmin(axis=1)
+            undecided[swept[i], part] = two[:, 1] - two[:, 0] <= slack[i][part]
 
 
 def _slack(train: Array, test: Array) -> Array:

@@ -237,6 +237,7 @@ def path_errors(kernel: str, graph: Any, tried: Sequence[float], fold: Fold) -> 
         graph=graph,
         normalize_graph=False,
         class_weight=None,
+        deflation="orthogonal",
         on_exhausted="pca",
         **_kernel(kernel),
     )

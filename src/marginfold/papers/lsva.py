@@ -202,6 +202,7 @@ def embedding(method: str, size: StudySize, n_columns: int, seed: int = 0) -> Em
     name = method.removesuffix(" balanced")
     class_weight = None if name == method else "balanced"
     margin: dict[str, Any] = {"C": COST, "class_weight": class_weight, "tasks": "one_vs_rest"}
+    margin["deflation"] = "orthogonal"  # 000 Alg. 1
     if name in ("KLSVA", "KMMDA"):
         margin |= {"kernel": rbf, "solver": LibSVM(tol=LIBSVM_GAP)}
         n_columns = size.n_kernel_components

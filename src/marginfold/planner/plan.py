@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid, check_cv
 
 from marginfold.errors import InvalidInputError
-from marginfold.linalg.tall import one_blas_thread
 from marginfold.planner.check import alternative
 from marginfold.planner.costs import peak_memory, peaks, step_costs
 from marginfold.planner.workload import (
@@ -24,6 +23,7 @@ from marginfold.planner.workload import (
     workload_of,
 )
 from marginfold.runtime.memory import available_memory, readable
+from marginfold.runtime.threads import one_thread
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import is_unlabelled
 
@@ -259,7 +259,7 @@ def slowness() -> float:
     """
     A = np.linspace(0.0, 1.0, SIZE * SIZE).reshape(SIZE, SIZE)
     times = []
-    with one_blas_thread():
+    with one_thread("blas"):
         A @ A
         for _ in range(REPEATS):
             begun = time.thread_time()

@@ -1,5 +1,6 @@
 """Figures as pictures: values of `marginfold.protocols.results` drawn with matplotlib."""
 
+from marginfold.protocols.results import scores_panel
 from marginfold.runtime.extras import require
 
 try:
@@ -9,4 +10,4 @@ except ModuleNotFoundError:
     require("matplotlib", extra="plot")
     raise
 
-__all__ = ["draw", "png", "svg"]
+__all__ = ["draw", "png", "scores_panel", "svg"]

@@ -117,21 +117,13 @@ def measure_nested(
     *,
     n_folds: int,
     seed: int,
-    with_curve: bool = False,
-    choose_head: bool = False,
 ) -> list[Result]:
-    """Choose graph weight and dimension by folds of the training rows; return the test error.
-
-    ``with_curve`` adds the test errors of all dimensions at the chosen weight, as the metric
-    "error by dimension".  ``choose_head`` keeps the head that is best inside, the first of equals.
-    """
+    """Choose graph weight and dimension by folds of the training rows; return the test error."""
     inner = [embedding.curves(part, heads) for part in fold.inner(n_folds, seed)]
     outer = embedding.curves(fold, heads)
-    choices = {head: best_selection(inner, head) for head in heads}
-    if choose_head:
-        choices = dict([_best_head(choices)])
     results = []
-    for head, choice in choices.items():
+    for head in heads:
+        choice = best_selection(inner, head)
         errors = outer.get((head, choice.weight)) if choice else None
         if choice is None or errors is None:
             reason = "no direction carries anything in some fold"
@@ -141,18 +133,7 @@ def measure_nested(
         params = _params(head, choice.weight)
         chosen = k if embedding.nested else None
         results.append(Result("error", float(errors[k - 1]), params, chosen))
-        if with_curve and embedding.nested:
-            results += [
-                Result("error by dimension", float(error), params, j)
-                for j, error in enumerate(errors, start=1)
-            ]
     return results
-
-
-def _best_head(choices: dict[str, Selection | None]) -> tuple[str, Selection | None]:
-    return min(
-        choices.items(), key=lambda item: round(item[1].error, EQUAL_DIGITS) if item[1] else np.inf
-    )
 
 
 def _params(head: str, weight: float | None) -> dict[str, Any]:

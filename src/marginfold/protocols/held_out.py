@@ -14,8 +14,8 @@ from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array, dense
-from marginfold.model_selection.folds import take
 from marginfold.model_selection.nested_knn import nested_votes
+from marginfold.model_selection.rows import take
 from marginfold.validation.parameters import shown
 from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.rows import is_unlabelled, unique_labels

@@ -84,15 +84,15 @@ class PermutationResult:
         if without.mean <= TIE:
             return f"The graph does better than a permuted one, but not better than none: {found}"
         return (
-            "The graph does better than a permuted one, and is not told apart from no graph: "
-            f"{found}"
+            "The graph does better than a permuted one; whether it does better than no graph, "
+            f"these rows cannot say: {found}"
         )
 
     @property
     def _caveat(self) -> str:
         if self.difference.low > 0 or self.difference.high < 0:
             return ""
-        return "; the interval over folds holds 0, so other rows may say otherwise"
+        return "; the interval over folds contains 0, so other rows may say otherwise"
 
     def __str__(self) -> str:
         lines = [self.verdict, f"Difference to permuted graphs: {self.difference}."]

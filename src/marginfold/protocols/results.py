@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, principal_rotation
 from marginfold.protocols.records import Record, Result
 
 AGREES, NEAR, DIFFERS, NOT_COMPARED = "agrees", "near", "differs", ""
@@ -27,6 +27,9 @@ RULE = (
     "rows; differs: neither"
 )
 """The rule behind the marks, in words."""
+
+CORRELATED = 0.7
+"""Correlation of two scores from which their picture is a diagonal band: it is turned then."""
 
 COORDINATE = "coordinate"
 """The metric of a record that holds one coordinate of one point."""
@@ -199,11 +202,17 @@ def mark(value: float | None, spread: float | None, printed: float | None, n_row
     return DIFFERS
 
 
-def coordinate_results(points: Array, labels: Iterable[Any]) -> list[Result]:
-    """Return one result for each coordinate of each point, as `points_by_label` reads them."""
+def coordinate_results(
+    points: Array, labels: Iterable[Any], rows: Iterable[int] | None = None
+) -> list[Result]:
+    """Return one result for each coordinate of each point, as `points_by_label` reads them.
+
+    ``rows`` are the numbers of the points; by default they are counted from 0.
+    """
+    numbers = range(len(points)) if rows is None else rows
     return [
         Result(COORDINATE, float(value), {"row": row, "label": label}, dimension=k)
-        for row, (point, label) in enumerate(zip(points, labels, strict=True))
+        for row, point, label in zip(numbers, points, labels, strict=True)
         for k, value in enumerate(point, start=1)
     ]
 
@@ -236,3 +245,52 @@ def scatter_series(
     """Return the points of each label as a series; ``name`` makes its name of the label."""
     points = points_by_label(records, axes)
     return [Series(name(label), x, y, kind="points") for label, (x, y) in points.items()]
+
+
+def scores_panel(title: str, series: Sequence[Series], axes: tuple[int, int] = (1, 2)) -> Panel:
+    """Return the panel of two scores, along their principal axes if they correlate strongly.
+
+    Scores of orthogonal components may correlate so much that their picture is a line.  It is
+    turned, and neither stretched nor moved: all distances stay.  The labels of the axes say so.
+
+    Parameters
+    ----------
+    title : str
+    series : sequence of Series
+        The points of each class.
+    axes : pair of int
+        The numbers of the two components.
+
+    Returns
+    -------
+    Panel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.protocols.results import Series, scores_panel
+    >>> x = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    >>> panel = scores_panel("LSVA", [Series("", x, x + [0.1, -0.1, 0.0, -0.1, 0.1])])
+    >>> panel.xlabel
+    'long axis of components 1, 2'
+    >>> bool(np.ptp(panel.series[0].y) < 0.2)
+    True
+    """
+    points = [np.column_stack([s.x, s.y]).astype(float) for s in series]
+    everything = np.concatenate(points) if points else np.zeros((0, 2))
+    everything = everything[np.isfinite(everything).all(axis=1)]
+    if not _correlated(everything):
+        return Panel(title, series, f"component {axes[0]}", f"component {axes[1]}")
+    rotation = principal_rotation(everything)
+    turned = [
+        replace(s, x=own[:, 0], y=own[:, 1])
+        for s, own in zip(series, (own @ rotation for own in points), strict=True)
+    ]
+    pair = f"of components {axes[0]}, {axes[1]}"
+    return Panel(title, turned, f"long axis {pair}", f"short axis {pair}")
+
+
+def _correlated(points: Array) -> bool:
+    if len(points) < 2 or not (np.ptp(points, axis=0) > 0).all():
+        return False
+    return bool(abs(np.corrcoef(points.T)[0, 1]) >= CORRELATED)

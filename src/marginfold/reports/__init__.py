@@ -3,14 +3,25 @@
 from marginfold.runtime.extras import require
 
 try:
-    from marginfold.reports.document import Column, Entry, Grid, Picture, Report, Section
+    from marginfold.reports.document import (
+        Chart,
+        Code,
+        Column,
+        Entry,
+        Grid,
+        Picture,
+        Report,
+        Section,
+    )
     from marginfold.reports.rendering import render, write_report
     from marginfold.reports.tables import markdown, paper_section
 except ModuleNotFoundError:
-    require("jinja2", "matplotlib")
+    require("jinja2")
     raise
 
 __all__ = [
+    "Chart",
+    "Code",
     "Column",
     "Entry",
     "Grid",

@@ -9,12 +9,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from xml.etree.ElementTree import Element
 
 from marginfold.errors import InvalidInputError
 from marginfold.validation.parameters import shown
 
 SVG_START = re.compile(r"\s*(<\?xml[^>]*\?>\s*)?(<!DOCTYPE[^>]*>\s*)?<svg\b[^>]*xmlns=")
 """How SVG text begins that can stand alone."""
+
+CHART_TAGS = frozenset(("svg", "g", "title", "desc", "line", "rect", "circle", "text", "use"))
+"""Elements of a chart: none of them runs or loads anything."""
+
+CHART_ATTRIBUTES = frozenset(
+    ("class", "width", "height", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "dy", "r", "href")
+)
+"""Attributes of a chart; an address is that of a shape of the page."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,7 @@ class Entry:
         `marginfold.reports.rendering.query`.
     below : str
         Smaller lines.
+    bold : bool
     """
 
     text: str
@@ -53,6 +63,7 @@ class Entry:
     title: str = ""
     source: Mapping[str, Any] = field(default_factory=dict)
     below: str = ""
+    bold: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,13 +116,62 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Chart:
+    """A drawing that is part of the page: in its colours, in the dark too, and to be pointed at.
+
+    Attributes
+    ----------
+    title, caption : str
+    root : xml.etree.ElementTree.Element
+        An ``svg`` of `CHART_TAGS` with a ``title`` and a ``desc`` that says what is seen;
+        `marginfold.reports.charts` makes them.
+    keys : sequence of str
+        Names of the looks, in their order.
+    source : mapping
+    """
+
+    title: str
+    caption: str
+    root: Element
+    keys: Sequence[str] = ()
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for element in self.root.iter():
+            tags = {element.tag} - CHART_TAGS
+            names = set(element.attrib) - CHART_ATTRIBUTES
+            address = element.get("href", "#")
+            if tags or names or not address.startswith("#"):
+                found = ", ".join(sorted(map(str, tags | names))) or address
+                raise InvalidInputError(
+                    f"The chart {shown(self.title)} has {shown(found)}; it may have the elements "
+                    f"{', '.join(sorted(CHART_TAGS))} with the attributes "
+                    f"{', '.join(sorted(CHART_ATTRIBUTES))}, and addresses that begin with #."
+                )
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to be copied, with a heading that says what they are for."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Section:
-    """A heading with paragraphs, then tables and pictures."""
+    """A heading with paragraphs, then tables and pictures.
+
+    A ``folded`` one is opened by whoever wants to see it; so are the blocks after the first
+    ``n_open``, of which all are open by default.
+    """
 
     title: str
     paragraphs: Sequence[str] = ()
-    blocks: Sequence[Grid | Picture] = ()
+    blocks: Sequence[Grid | Picture | Chart] = ()
     anchor: str = ""
+    folded: bool = False
+    n_open: int | None = None
 
 
 @dataclass(frozen=True)
@@ -122,13 +182,21 @@ class Report:
     ----------
     title : str
     summary : sequence of str
-        What it says, in a few sentences.
+        What it says, in a few sentences; after the answer, what else there is to know.
     sections : sequence of Section
     facts : mapping
         How it came about: versions, seeds, date, folder, command.  Nothing is added to it, so that
         the same report is the same bytes.
     records_note : str
         Where the records are and how to ask them.
+    about : str
+        What the page is, in one sentence.
+    answer : sequence of str
+        What it found, in one or two sentences.
+    code : sequence of Code
+        What to do with it.
+    front : Chart or None
+        The answer as a drawing; with the three above it fills the first screen.
     """
 
     title: str
@@ -136,3 +204,7 @@ class Report:
     sections: Sequence[Section] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     records_note: str = ""
+    about: str = ""
+    answer: Sequence[str] = ()
+    code: Sequence[Code] = ()
+    front: Chart | None = None

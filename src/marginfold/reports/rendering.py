@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import os
 import re
@@ -11,12 +12,14 @@ from dataclasses import fields
 from importlib.resources import files
 from numbers import Integral, Real
 from typing import Any
+from xml.etree.ElementTree import tostring
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from marginfold.protocols.records import Record, as_json
-from marginfold.reports.document import Column, Entry, Grid, Report, Section
+from marginfold.reports.charts import N_COLOURS, N_SHAPES
+from marginfold.reports.document import Chart, Column, Entry, Grid, Picture, Report, Section
 from marginfold.reports.tables import SYMBOLS
 from marginfold.runtime.files import check_writable, write_file
 
@@ -29,8 +32,8 @@ POLICY = (
 NOT_IN_AN_ANCHOR = re.compile(r"[^A-Za-z0-9_-]+")
 """What becomes a hyphen in the name of a section."""
 
-RESERVED = "origin"
-"""The anchor of the last section, which the page adds."""
+RESERVED = ("origin", "front", "code", "m0", "m1", "m2", "m3", "m4")
+"""Anchors of what the page adds: the last section, the first chart, the code and the shapes."""
 
 COLUMNS = frozenset(field.name for field in fields(Record)) - {"versions"}
 """What records can be chosen by."""
@@ -55,9 +58,15 @@ def render(report: Report) -> str:
     """
     script = _read("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    front = None if report.front is None else _chart(report.front, "front")
+    sections = _placed(report.sections)
     return _template().render(
         report=report,
-        sections=_placed(report.sections),
+        front=front,
+        sections=sections,
+        with_shapes=any(block["kind"] == "chart" for s in sections for block in s["blocks"]),
+        n_colours=N_COLOURS,
+        n_shapes=N_SHAPES,
         policy=POLICY.format(digest=digest),
         style=Markup(_read("page.css")),
         script=Markup(script),
@@ -98,22 +107,27 @@ def _read(name: str) -> str:
 
 def _placed(sections: Sequence[Section]) -> list[dict[str, Any]]:
     """Return what the template shows of each section."""
-    return [
-        {
-            "id": name,
-            "value": section,
-            "blocks": [
-                (_grid if isinstance(block, Grid) else _picture)(block, f"{name}.{number}")
-                for number, block in enumerate(section.blocks, start=1)
-            ],
-        }
-        for name, section in zip(_anchors(sections), sections, strict=True)
-    ]
+    placed = []
+    for name, section in zip(_anchors(sections), sections, strict=True):
+        blocks = [
+            _block(block, f"{name}.{number}")
+            for number, block in enumerate(section.blocks, start=1)
+        ]
+        n_open = len(blocks) if section.n_open is None else section.n_open
+        parts = {"open": blocks[:n_open], "closed": blocks[n_open:]}
+        placed.append({"id": name, "value": section, "blocks": blocks, **parts})
+    return placed
+
+
+def _block(block: Grid | Picture | Chart, name: str) -> dict[str, Any]:
+    if isinstance(block, Grid):
+        return _grid(block, name)
+    return _chart(block, name) if isinstance(block, Chart) else _picture(block, name)
 
 
 def _anchors(sections: Sequence[Section]) -> Iterator[str]:
     """Yield a name for each section that no other part of the page has."""
-    taken = {RESERVED}
+    taken = set(RESERVED)
     for section in sections:
         wanted = NOT_IN_AN_ANCHOR.sub("-", section.anchor or section.title).strip("-") or "section"
         name, number = wanted, 2
@@ -150,6 +164,22 @@ def _picture(picture: Any, name: str) -> dict[str, Any]:
     return {"kind": "picture", "id": name, "value": picture, "image": image, "links": links}
 
 
+def _chart(chart: Chart, name: str) -> dict[str, Any]:
+    """Return the chart as markup: its text is escaped, and its parts are those of a chart."""
+    links: dict[tuple[str, str], str] = {}
+    _link(chart.source, name, links)
+    root = copy.deepcopy(chart.root)
+    names = {"title": f"{name}.title", "desc": f"{name}.desc"}
+    for tag, identity in names.items():
+        part = root.find(tag)
+        if part is not None:
+            part.set("id", identity)
+    root.set("role", "img")
+    root.set("aria-labelledby", " ".join(names.values()))
+    drawing = Markup(tostring(root, encoding="unicode", short_empty_elements=False))
+    return {"kind": "chart", "id": name, "value": chart, "drawing": drawing, "links": links}
+
+
 def _link(source: Mapping[str, Any], name: str, links: dict[tuple[str, str], str]) -> str:
     """Return the anchor of a source in the list below the block; equal sources share one."""
     if not source:
@@ -159,7 +189,11 @@ def _link(source: Mapping[str, Any], name: str, links: dict[tuple[str, str], str
 
 def _item(entry: Entry, column: Column, link: str) -> dict[str, Any]:
     """Return an entry with all that the template needs to know of it."""
-    names = ["numeric"] * column.numeric + [f"mark-{entry.mark}"] * (entry.mark in SYMBOLS)
+    names = (
+        ["bold"] * entry.bold
+        + ["numeric"] * column.numeric
+        + [f"mark-{entry.mark}"] * (entry.mark in SYMBOLS)
+    )
     return {
         "entry": entry,
         "key": sort_key(entry, column),

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from marginfold.plotting import svg
 from marginfold.protocols.results import AGREES, DIFFERS, NEAR, RULE, Cell, Figure, Table
 from marginfold.reports.document import Column, Entry, Grid, Picture, Section
 
@@ -273,5 +272,7 @@ def _facts(shown: ShownTable) -> dict[str, str]:
 
 
 def _picture(figure: Figure) -> Picture:
+    from marginfold.plotting import svg
+
     title = f"Figure {figure.number}: {figure.title}"
     return Picture(title, figure.caption, svg(figure), figure.source)

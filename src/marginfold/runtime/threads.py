@@ -15,6 +15,47 @@ from typing import Any, Literal, NamedTuple
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
+FEW_COLUMNS = 200
+"""Coordinates up to which rows are multiplied on one thread, however many they are: the blocks that
+stay in the cache are too small to be cut.  Two threads, alone on two cores, take this share of the
+time of one, in squares of so many columns:
+
+=============  ====  ====  ====  ====  ====  ====
+columns         100   200   300   500   700  1000
+matrix product  1.3   .71   .63   .57   .54   .52
+Cholesky        1.0   1.3   1.1   1.0   .89   .71
+QR              2.2   1.4   4.7   1.1   1.0   .88
+eigenvectors    3.6   3.2   1.8   1.1   .91   .85
+=============  ====  ====  ====  ====  ====  ====
+"""
+
+SMALL_WORK = 1e9
+"""Multiplications of the largest operation of a call up to which it runs on one thread: all of a
+kernel on 1000 rows, a tenth of a second.  Two threads would save 0.02 s of it.  Beside other
+processes they wait for each other at every step of a decomposition: eigenvectors of 1400 columns
+took 13 times, QR 3 times, Cholesky 0.8 and a product 0.9 times as long as on one thread, in the
+best of three runs."""
+
+
+@contextmanager
+def threads_for(n_rows: float, n_columns: float) -> Iterator[None]:
+    """Run linear algebra on so many rows and coordinates on one thread, or on all if it is large.
+
+    This is the one rule; a call inside another is measured by itself.
+
+    Examples
+    --------
+    >>> from marginfold.runtime.threads import threads_for
+    >>> with threads_for(500, 500):
+    ...     sum(range(10))
+    45
+    """
+    if n_columns > FEW_COLUMNS and n_rows * n_columns * min(n_rows, n_columns) > SMALL_WORK:
+        yield
+    else:
+        with one_thread("blas"):
+            yield
+
 
 @contextmanager
 def one_thread(kind: Literal["blas", "openmp"] | None = None) -> Iterator[None]:

@@ -15,6 +15,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from marginfold.linalg.tall import Array
+from marginfold.runtime.threads import threads_for
 from marginfold.svm.certificate import certify
 from marginfold.svm.problem import TOLERANCES, Face, Kernels, Point, SVMProblem, gap_of, without
 
@@ -161,7 +162,8 @@ def solve_equations(
 
 def definite_solver(system: Array, least_norm: bool) -> Callable[[Array], Array] | None:
     """Return a solver of symmetric equations, by their regular part if they are singular."""
-    factor, failed = lapack.dpotrf(system, lower=1)
+    with threads_for(len(system), len(system)):
+        factor, failed = lapack.dpotrf(system, lower=1)
     pivots = factor.diagonal() ** 2 / system.diagonal()
     if not failed and pivots.min(initial=1.0) > TOLERANCES.regular:
         return lambda right: np.asarray(lapack.dpotrs(factor, right, lower=1)[0])

@@ -22,6 +22,7 @@ from scipy.linalg import lapack
 
 from marginfold.linalg.tall import Array
 from marginfold.runtime.progress import report
+from marginfold.runtime.threads import threads_for
 from marginfold.svm.active_set import crossover, sets_of
 from marginfold.svm.certificate import best_bias
 from marginfold.svm.interior_point import NUMPY, without_dwarfing
@@ -219,6 +220,10 @@ class _Descent:
         free = np.flatnonzero(self.is_free)
         if not len(free):
             return self._balance()
+        with threads_for(len(free), self.problem.features.shape[1]):
+            return self._newton_steps(free)
+
+    def _newton_steps(self, free: Array) -> bool:
         X = self.problem.whitened(free) * self.y[free, None]
         K = X @ X.T
         for _ in range(ROUNDS):

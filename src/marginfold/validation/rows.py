@@ -18,7 +18,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.linalg.tall import Array, row_blocks
 from marginfold.validation.row_types import backend_of, gathered, refuse_lazy
 
@@ -120,6 +120,14 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
     classes, known_codes = unique_labels(known)
     if known.dtype.kind not in "iub" or 2 * len(classes) > len(known):
         check_classification_targets(known)  # few whole numbers are classes
+    if known.dtype.kind == "f" and is_quantity(np.bincount(known_codes)):
+        warn(
+            f"y holds {len(classes)} different numbers in {len(known)} rows: a quantity rather "
+            "than classes. Each number is taken as a class of its own; for a regression use "
+            "another method, for classes make a few of the numbers (numpy.digitize), and if they "
+            "are numbers of classes give integers: y.astype(int).",
+            MarginfoldWarning,
+        )
     if len(classes) < 2:
         hint = ""
         if (counted & unlabelled).any():
@@ -135,6 +143,31 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
     codes = np.full(len(y), UNLABELLED)
     codes[labelled] = known_codes
     return classes, codes
+
+
+MANY_VALUES = 50
+"""Distinct numbers above which labels may be a quantity."""
+
+MANY_SHARE = 1 / 3
+"""Distinct numbers per row above which many numbers are a quantity."""
+
+SINGLE_SHARE = 0.1
+"""Share of the distinct numbers with one row above which many numbers are a quantity: of 53,940
+log-normal prices around 2400 a fifth differ and 38 % of these are there once; classes repeat."""
+
+
+def is_quantity(counts: Array) -> bool:
+    """Return whether numbers with so many rows each are measured or counted, and no classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_quantity(np.full(100, 10)), is_quantity(np.full(100, 2))
+    (False, True)
+    """
+    many_differ = len(counts) > MANY_SHARE * counts.sum()
+    many_single = np.count_nonzero(counts == 1) > SINGLE_SHARE * len(counts)
+    return bool(len(counts) > MANY_VALUES and (many_differ or many_single))
 
 
 def unique_labels(labels: Array) -> tuple[Array, Array]:

@@ -268,6 +268,7 @@ def evaluate(task: Task) -> list[Result]:
 def embedding(method: str, n_columns: int, options: Mapping[str, Any]) -> EmbeddingMethod:
     """Return a method of Table 3 with the given cost, ridge and weights."""
     margin = {"class_weight": options["class_weight"], "tasks": "one_vs_rest"}
+    margin["deflation"] = "orthogonal"  # 001 section 2.1
     match method:
         case "PCA":
             return EmbeddingMethod(SVMPCA(n_columns))

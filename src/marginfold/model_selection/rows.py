@@ -1,0 +1,140 @@
+"""The rows of a search and of its folds, with those that have no label kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils import column_or_1d, indexable
+
+from marginfold.errors import InvalidInputError
+from marginfold.linalg.tall import Array
+from marginfold.validation.rows import check_weights, is_unlabelled
+
+
+@dataclass(frozen=True)
+class FoldRows:
+    """Rows to fit on and rows to score on.
+
+    Attributes
+    ----------
+    X, y, weights
+        Training rows as the subspace takes them, unlabelled ones included; weights may be None.
+    known : array of bool
+        Which training rows have a label: the classifier is given these.
+    labels : array
+        The labels of these rows.
+    X_test, labels_test
+        Rows to score on, all labelled.
+    """
+
+    X: Any
+    y: Array
+    weights: Array | None
+    known: Array
+    labels: Array
+    X_test: Any
+    labels_test: Array
+
+    @property
+    def known_weights(self) -> Array | None:
+        """The weights of the labelled training rows."""
+        return None if self.weights is None else self.weights[self.known]
+
+
+@dataclass(frozen=True)
+class SearchRows:
+    """All rows of a search.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or data frame
+        Rows, or for a precomputed kernel (``pairwise``) the square matrix.
+    y : array
+        Labels as the subspace takes them, with the marker of unlabelled rows.
+    labels : array
+        Labels as the classifier takes them; without meaning where a row has none.
+    known : array of bool
+        Which rows have a label.
+    weights : array or None
+    pairwise : bool
+    """
+
+    X: Any
+    y: Array
+    labels: Array
+    known: Array
+    weights: Array | None
+    pairwise: bool
+
+    @classmethod
+    def read(
+        cls, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any, pairwise: bool
+    ) -> SearchRows:
+        """Check lengths and labels; what else rows need is checked by the fit of each fold."""
+        X, y, sample_weight = indexable(X, y, sample_weight)
+        y = column_or_1d(y, warn=True)
+        known = ~is_unlabelled(y, unlabeled)
+        if not known.any():
+            raise InvalidInputError(
+                f"All {len(y)} rows are unlabelled (y is {unlabeled!r}); a search needs labelled "
+                "rows to score on."
+            )
+        weights = None if sample_weight is None else check_weights(sample_weight, len(y))
+        return cls(X, y, _labels(y, known), known, weights, pairwise)
+
+    def folds(self, cv: Any, groups: Any) -> Iterator[tuple[Array, Array]]:
+        """Yield row numbers to fit and to score on.
+
+        Only labelled rows are split; unlabelled rows are fitted on in every fold.
+        """
+        labelled, unlabelled = np.flatnonzero(self.known), np.flatnonzero(~self.known)
+        if not len(unlabelled):
+            yield from cv.split(self.X, self.y, groups)
+            return
+        X = take(self.X, labelled, labelled if self.pairwise else None)
+        groups = None if groups is None else take(groups, labelled)
+        for train, test in cv.split(X, self.labels[labelled], groups):
+            yield np.concatenate([labelled[train], unlabelled]), labelled[test]
+
+    def part(self, train: Array, test: Array) -> FoldRows:
+        """Return the rows of one fold."""
+        columns = train if self.pairwise else None
+        return FoldRows(
+            X=take(self.X, train, columns),
+            y=self.y[train],
+            weights=None if self.weights is None else self.weights[train],
+            known=self.known[train],
+            labels=self.labels[train][self.known[train]],
+            X_test=take(self.X, test, columns),
+            labels_test=self.labels[test],
+        )
+
+    def whole(self) -> FoldRows:
+        """Return all rows to fit on, and none to score on."""
+        none = np.zeros(0, dtype=np.intp)
+        labels = self.labels[self.known]
+        return FoldRows(self.X, self.y, self.weights, self.known, labels, None, labels[none])
+
+
+def take(X: Any, rows: Array, columns: Array | None = None) -> Any:
+    """Return some rows (and columns) of an array, sparse matrix or data frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows] if columns is None else X.iloc[rows, columns]
+    if scipy.sparse.issparse(X):
+        X = scipy.sparse.csr_array(X)
+    part = (X if hasattr(X, "shape") else np.asarray(X))[rows]
+    return part if columns is None else part[:, columns]
+
+
+def _labels(y: Array, known: Array) -> Array:
+    """Return labels of one type: a marker such as NaN may have made them objects."""
+    if known.all():
+        return y
+    some = np.array(y[known].tolist())
+    labels = np.full(len(y), some[0])
+    labels[known] = some
+    return labels
