@@ -293,3 +293,19 @@ def test_constant_columns_count_for_nothing(problem, n_constant):
         assert_same_findings(other, model)
         assert_allclose(output(other, padded), output(model, problem), rtol=0, atol=CLOSE)
         assert_allclose(other.components_[:, problem.X.shape[1] :], 0.0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+@pytest.mark.parametrize("shift", [0.0, 0.1, 0.5, 1.3])
+@pytest.mark.parametrize("turn", [1.0, -1.0])
+def test_the_middle_class_in_a_line_is_on_the_side_of_its_nearest_neighbor(n_classes, shift, turn):
+    """The pulls of the others on it cancel, so that rounding could choose its side."""
+    places = np.array([-3.0, -2.0, 0.4, 1.7, 3.1])[:: 1 if n_classes == 5 else 2]
+    y = np.repeat(np.arange(n_classes), 4)
+    spread = np.tile([-0.3, -0.1, 0.1, 0.3], n_classes)
+    X = turn * (places[y] + spread)[:, None] + shift
+    (task,) = MMDA(1, C=0.01, tasks="splits").fit(X, y).tasks_
+    positive = set(np.atleast_1d(task).tolist())
+    middle, neighbor = n_classes // 2, n_classes // 2 + 1
+    assert (middle in positive) == (neighbor in positive)
+    assert (middle - 1 in positive) != (middle in positive)

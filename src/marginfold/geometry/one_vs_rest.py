@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 
 from marginfold.errors import InvalidParameterError
 from marginfold.geometry.moments import class_means
@@ -236,10 +236,12 @@ class Splits:
 
     def propose(self, classes: Callable[[], ClassMeans]) -> list[Task]:
         """Return the bipartition of the first eigenvector whose task is not exhausted."""
-        H = self._confusion(classes())
+        means = classes()
+        H = self._confusion(means)
         vectors = np.linalg.eigh(H)[1]
         for vector in (vectors * column_signs(vectors)).T[::-1]:
             signs = _improved(np.where(vector > 0, 1.0, -1.0), H)
+            signs = _settled(signs, H, means.left)
             task = tuple(np.flatnonzero(signs != signs[0]).tolist())  # without the first class
             if task and task not in self._exhausted:
                 return [task]
@@ -255,6 +257,8 @@ class Splits:
         L = -squareform(weights)
         np.fill_diagonal(L, -L.sum(axis=0))
         pulls = L @ classes.left
+        total = squareform(overlaps * apart).sum(axis=0)  # the lengths of what each pull sums
+        pulls[np.linalg.norm(pulls, axis=1) <= TIE * total] = 0.0
         return np.asarray(pulls @ pulls.T)
 
     def report(self, task: Task, gain: float, enough: bool) -> None:
@@ -282,6 +286,22 @@ def _improved(signs: Array, H: Array) -> Array:
             return signs
         worst = np.where(wrong, losses, -np.inf).argmax()
         signs = np.where(np.arange(len(signs)) == worst, -signs, signs)
+
+
+def _settled(signs: Array, H: Array, means: Array) -> Array:
+    """Return signs in which a class that makes no difference is where its nearest neighbor is.
+
+    The pulls on the middle one of three means in a line cancel: rounding may not choose its side.
+    """
+    coupling = H - np.diag(np.diag(H))
+    free = np.abs(coupling @ signs) <= TIE * np.abs(coupling).sum(axis=1)
+    if not free.any() or free.all():
+        return signs
+    bound = np.flatnonzero(~free)
+    nearest = bound[cdist(means[free], means[bound]).argmin(axis=1)]
+    settled = signs.copy()
+    settled[free] = signs[nearest]
+    return settled
 
 
 SCHEDULES: dict[str, Callable[[int], Schedule]] = {
