@@ -143,6 +143,8 @@ def test_the_list_is_pinned_where_it_names_types_of_others():
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.metrics._scorer._Scorer",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
     }
 
 
