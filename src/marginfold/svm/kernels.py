@@ -498,8 +498,9 @@ def _dual_bound(problem: SVMProblem, guess: Array) -> tuple[Array, Array, float]
             negative += dual[i]
     least = min(positive, negative)
     if positive != negative:
-        up = least / positive if positive > 0 else least
-        down = least / negative if negative > 0 else least
+        # At most 1: a compiler may divide by way of a reciprocal, which rounds once more.
+        up = min(least / positive, 1.0) if positive > 0 else least
+        down = min(least / negative, 1.0) if negative > 0 else least
         for i in range(len(y)):
             dual[i] *= up if y[i] > 0 else down
     pull, bound = _dual_value(problem, dual)
