@@ -45,6 +45,7 @@ from marginfold.cli.output import (
     kept_in,
     show_error,
     show_json,
+    show_line,
     show_notes,
     show_table,
     show_words,
@@ -183,9 +184,9 @@ def compare(
             show_json(_result(data, comparison, verdict, work.counts(), folder, report, saved))
         else:
             _show(verdict, comparison, saved)
-            typer.echo(f"records: {store.path}")
+            show_line(f"records: {store.path}")
             if report is not None:
-                typer.echo(f"report:  {report}")
+                show_line(f"report:  {report}")
     if not verdict.best:
         _fail(verdict)
     if save is not None and saved is None:
@@ -453,13 +454,14 @@ def _show(verdict: Verdict, comparison: Comparison, saved: Path | None) -> None:
         )
     show_table(COLUMNS, rows)
     show_words(f"({MEANINGS})")
-    typer.echo("")
+    show_line()
     for sentence in verdict.sentences:
         show_words(sentence)
     if saved is not None:
-        typer.echo(f"{verdict.best}, fitted to all rows as it was measured: {saved}")
+        show_line(f"{verdict.best}, fitted to all rows as it was measured: {saved}")
     elif verdict.command:
-        typer.echo(f"To keep it (or --save model.skops here):\n  {verdict.command}")
+        show_line("To keep it (or --save model.skops here):")
+        show_line(f"  {verdict.command}")
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
 
 

@@ -26,7 +26,7 @@ from marginfold.cli.options import (
     Sep,
     reading_of,
 )
-from marginfold.cli.output import show_json, show_notes, show_rows, show_table
+from marginfold.cli.output import show_json, show_line, show_notes, show_rows, show_table
 from marginfold.cli.settings import (
     ClassWeight,
     Cost,
@@ -229,7 +229,7 @@ def _show_fit(result: dict[str, Any]) -> None:
     if result["components"]:
         names = list(result["components"][0])
         cells = [[_cell(c[name]) for name in names] for c in result["components"]]
-        typer.echo()
+        show_line()
         show_table(names, cells)
     show_notes(result["notes"])
 

@@ -15,6 +15,7 @@ from marginfold.cli.output import (
     kept_in,
     show_error,
     show_json,
+    show_line,
     show_notes,
     show_table,
     show_words,
@@ -73,8 +74,8 @@ def reproduce(
         show_json(_result(made, folder, report))
     else:
         _show(made.tables)
-        typer.echo(f"records: {folder / 'records.sqlite'}")
-        typer.echo(f"report:  {report}")
+        show_line(f"records: {folder / 'records.sqlite'}")
+        show_line(f"report:  {report}")
     if made.summary.failed:
         show_error(f"tasks that failed: {made.summary.failed}; the next run tries them again.")
         raise typer.Exit(FAILED)
@@ -161,10 +162,10 @@ def _show(tables: dict[str, list[Table]]) -> None:
     if not rows:
         return
     show_table(names, rows)
-    typer.echo("")
+    show_line()
     for remark in remarks:
         show_words(remark, indent="  ")
-    typer.echo("")
+    show_line()
 
 
 def _result(made: Reproduced, folder: Path, report: Path) -> dict[str, Any]:
