@@ -106,7 +106,7 @@ def test_a_link_is_followed_and_its_end_is_replaced_only_if_told(tmp_path):
 def test_a_link_to_nothing_is_not_written_through(tmp_path, end, overwrite):
     (tmp_path / "link").symlink_to(tmp_path / end)
     for write in (check_writable, lambda path, **how: write_file(path, b"whole", **how)):
-        with pytest.raises(InvalidInputError, match="link to .* which is not there"):
+        with pytest.raises(InvalidInputError, match=r"link to .* which is not there"):
             write(tmp_path / "link", overwrite=overwrite)
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
 

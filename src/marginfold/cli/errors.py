@@ -48,7 +48,7 @@ def run(app: typer.Typer, arguments: list[str]) -> int:
         if debug:
             show_traceback(traceback.format_exc())
         code, line = explain(error)
-        show_error(line)
+        show_error(line + _about_dashes(error, kept))
         return code
     if code == INTERRUPTED:
         sys.stderr.write("interrupted\n")
@@ -77,6 +77,14 @@ def explain(error: Exception) -> tuple[int, str]:
         return REFUSED, one_line(usage)
     message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return FAILED, f"unexpected {one_line(message)} (run with --debug for the traceback)"
+
+
+def _about_dashes(error: Exception, arguments: list[str]) -> str:
+    """Return how to name a file that was taken for an option, if there is one."""
+    files = [a for a in arguments if a.startswith("-") and os.path.exists(a)]
+    if not files or not _usage_message(error):
+        return ""
+    return f" A file whose name begins with a dash is given as ./{files[0]}."
 
 
 def _missing_package(error: ModuleNotFoundError, name: str) -> str:

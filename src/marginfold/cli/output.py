@@ -185,7 +185,11 @@ def _bars() -> Any:
     from rich.console import Console
 
     columns = (
-        *(rich.TextColumn("{task.description}", markup=False), rich.BarColumn(), rich.MofNCompleteColumn()),
+        *(
+            rich.TextColumn("{task.description}", markup=False),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+        ),
         *(rich.TimeElapsedColumn(), rich.TimeRemainingColumn()),
     )
     return rich.Progress(*columns, console=Console(stderr=True), transient=True)

@@ -27,13 +27,29 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> 
     is refused now, and not after hours of work.  Nothing is left behind.
     """
     target = _allowed(path, overwrite)
-    draft = _draft_of(target)
+    _try(_draft_of(target), path)
+    return target
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder in which no file can be made, or that cannot be made itself."""
+    wanted = Path(os.path.realpath(path))
+    nearest = next(folder for folder in (wanted, *wanted.parents) if os.path.lexists(folder))
+    if not nearest.is_dir():
+        raise InvalidInputError(
+            f"the folder {os.fspath(path)} cannot be made: {nearest} is no folder; give another "
+            "one."
+        )
+    _try(_draft_of(nearest / "marginfold"), path)
+
+
+def _try(draft: Path, path: str | os.PathLike[str]) -> None:
+    """Make a draft and remove it; refuse the path if that fails."""
     try:
         draft.touch(exist_ok=False)
     except OSError as error:
         raise InvalidInputError(_not_written(path, error)) from error
     draft.unlink(missing_ok=True)
-    return target
 
 
 def _allowed(path: str | os.PathLike[str], overwrite: bool) -> Path:
@@ -70,7 +86,9 @@ def _is_there(path: Path) -> bool:
 
 
 def _not_written(path: str | os.PathLike[str], error: OSError) -> str:
-    return f"cannot write {os.fspath(path)}: {error.strerror or error}; give another name or folder."
+    return (
+        f"cannot write {os.fspath(path)}: {error.strerror or error}; give another name or folder."
+    )
 
 
 def _draft_of(target: Path) -> Path:
