@@ -38,7 +38,7 @@ def check_outputs(
         if path is None:
             continue
         for source in inputs:
-            if path.exists() and source.exists() and path.samefile(source):
+            if _is_same(path, source):
                 raise InvalidInputError(
                     f"{option} {path} is what the command reads, and that is never replaced; give "
                     "another name."
@@ -49,6 +49,11 @@ def check_outputs(
         check_writable(path, overwrite=overwrite)
     if run is not None:
         check_folder(run)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Return whether two names are those of one file that is there."""
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 class Later:

@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.decomposition import PCA
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from marginfold.data.table_model import TableModel
 from marginfold.errors import MarginfoldError
@@ -25,6 +28,12 @@ NOT_LOOKED_AT = ("sklearn.ensemble._hist_gradient_boosting", "sklearn.metrics", 
 
 MISSING_BY_RIGHT = ("sklearn.impute", "sklearn.preprocessing")
 """Modules whose arrays hold NaN for a column without values, and for a missing category."""
+
+NUMERIC = (MaxAbsScaler, MinMaxScaler, PCA, RobustScaler, StandardScaler)
+"""Transformers of scikit-learn that take any row of numbers."""
+
+ROW_BY_ROW = (("_rows", "_codes"), ("_fit_X", "_y"))
+"""Attributes of neighbor classifiers that hold something for each training row."""
 
 MAY_BE_MISSING = frozenset({"cv_results_", "gap_", "gain_", "new_gain_"})
 """Attributes in which NaN says that there is no number; no answer is computed from them."""
@@ -103,11 +112,13 @@ def _is_finite(value: Any) -> bool:
 
 def _without_answer(part: Any) -> str:
     """Return which answer to a row of zeros fails, of a fitted part that takes numbers."""
-    ours = type(part).__module__.startswith("marginfold.")
-    is_outer = any(hasattr(part, name) for name in ("steps", "estimator", "estimators"))
     width = getattr(part, "n_features_in_", None)
-    if width is None or is_outer or not (ours or is_classifier(part)):
+    if width is None or not _takes_numbers(part):
         return ""
+    for rows, labels in ROW_BY_ROW:
+        known, codes = (getattr(part, name, None) for name in (rows, labels))
+        if known is not None and codes is not None and known.shape[0] != codes.shape[0]:
+            return f"{rows} and {labels} of {type(part).__name__} have different lengths"
     for name in ANSWERS:
         try:
             fault = _fault_of_answer(part, name, width)
@@ -120,6 +131,16 @@ def _without_answer(part: Any) -> str:
     return ""
 
 
+def _takes_numbers(part: Any) -> bool:
+    """Return whether a row of zeros is a row to a part: words may be needed before others."""
+    if isinstance(part, Pipeline):
+        return bool(part.steps) and _takes_numbers(part.steps[0][1])
+    if any(hasattr(part, name) for name in ("estimator", "estimators")):
+        return False
+    ours = type(part).__module__.startswith("marginfold.")
+    return ours or is_classifier(part) or isinstance(part, NUMERIC)
+
+
 def _fault_of_answer(part: Any, name: str, width: int) -> str:
     if not hasattr(part, name):
         return ""
@@ -129,6 +150,11 @@ def _fault_of_answer(part: Any, name: str, width: int) -> str:
     answer = answer.toarray() if sp.issparse(answer) else np.asarray(answer)
     if len(answer) != 1:
         return f"has {len(answer)} answers to one row"
+    n_classes = len(getattr(part, "classes_", ()))
+    if name == "predict_proba" and answer.shape[1] != n_classes:
+        return f"has {answer.shape[1]} columns, and there are {n_classes} classes"
+    if isinstance(part, NUMERIC):  # NaN is what a column without values becomes
+        return ""
     if answer.dtype.kind == "f" and not np.isfinite(answer).all():
         return "is not finite for a row of zeros"
     return ""
