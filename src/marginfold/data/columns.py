@@ -24,7 +24,6 @@ from marginfold.data.written import (
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import shown
-from marginfold.validation.rows import LARGEST_ENTRY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -294,6 +293,8 @@ def _level(value: Any) -> str:
 
 def _checked_size(name: str, values: Array) -> Array:
     """Return the numbers of a column; refuse those that no method can compute with, by row."""
+    from marginfold.validation.rows import LARGEST_ENTRY
+
     too_large = np.flatnonzero(np.abs(values) > LARGEST_ENTRY)
     if len(too_large):
         value = values[too_large[0]]
