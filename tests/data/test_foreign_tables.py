@@ -225,6 +225,18 @@ def test_identifiers_are_noted_or_left_out():
     assert kept.levels == ("hue", "code")
 
 
+@pytest.mark.parametrize("names", [range(N), [f"row {k}" for k in range(N)]])
+def test_names_of_rows_in_a_column_without_a_name_are_left_out_with_a_note(tmp_path, names):
+    path = tmp_path / "indexed.csv"
+    BASE.set_index(pd.Index(names)).to_csv(path)
+    features, _ = read_labelled(path, "kind")
+    assert features.columns[0] == "Unnamed: 0"
+    found, plain = inspect_columns(features), inspect_columns(BASE.drop(columns="kind"))
+    assert found.dropped == ("Unnamed: 0",)
+    assert (found.numbers, found.levels) == (plain.numbers, plain.levels)
+    assert "'Unnamed: 0' is without a name" in str(found.notes)
+
+
 def test_all_bad_columns_are_named_at_once_and_quoted_for_a_shell():
     frame = BASE.assign(
         **{

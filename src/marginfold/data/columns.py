@@ -37,6 +37,9 @@ TEXT_SHARE = 0.5
 MISSING_LEVEL = "(missing)"
 """The level of a missing value."""
 
+UNNAMED = "Unnamed: "
+"""How pandas calls a column without a name; most hold the names or numbers of the rows."""
+
 SCALES = ("standard", "range", "none")
 """Mean 0 and deviation 1, the range [-1, 1], or numbers as they are."""
 
@@ -332,8 +335,11 @@ def _found(
         style = _style(name, column, reading, decimal)
     is_level = is_level and style is None
     reason = _useless(column, is_level)
-    if not reason and reading.drop_ids and not is_code and _is_identifier(column, style):
-        reason = "an identifier, all values differ"
+    if not reason and not is_code and _is_identifier(column, style):
+        if str(name).startswith(UNNAMED):
+            reason = "without a name and all its values differ, as names of rows do"
+        elif reading.drop_ids:
+            reason = "an identifier, all values differ"
     if reason:
         return _Found("dropped", (f"column {name!r} is {reason}: dropped",))
     if is_level:
