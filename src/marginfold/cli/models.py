@@ -220,7 +220,8 @@ def _load(path: Path) -> TableModel:
     if not isinstance(model, TableModel):
         raise InvalidInputError(
             f"{path} holds a bare {type(model).__name__} without column names; the "
-            "commands need a model of 'marginfold fit --save' or 'compare --save'. In Python, load_model gives it."
+            "commands need a model of 'marginfold fit --save' or 'compare --save'. In Python, "
+            "load_model gives it."
         )
     show_notes(str(warning.message) for warning in caught)
     return model
