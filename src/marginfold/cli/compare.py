@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from marginfold.cli.errors import FAILED
+from marginfold.cli.fit import METHODS
 from marginfold.cli.options import (
     JOBS,
     RECORDS,
@@ -100,12 +101,17 @@ What was computed is kept in marginfold-runs/compare-NAME (--run names another f
 comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
 need not see the file. --save fits the best method to all rows as it was measured, choices inside,
 and writes a model for 'marginfold predict'. The exit code is 1 if no method could be measured, or
-if there is nothing to save because none is better than the largest class.
+if there is nothing to save because none is shown to be better than the largest class.
 """
 
 
 Methods = Annotated[
-    str | None, typer.Option("--methods", help="Names apart by commas; all by default.")
+    str | None,
+    typer.Option(
+        "--methods",
+        metavar="NAMES",
+        help=f"Apart by commas, of {', '.join(METHODS)}; all that suit by default.",
+    ),
 ]
 Protocol = Annotated[
     str, typer.Option(help="nested: choose inside the training rows; paper: on the test rows.")
@@ -202,7 +208,9 @@ def compare(
     if not verdict.best:
         _fail(verdict)
     if save is not None and saved is None:
-        show_error(f"{save} was not written: no method is better than the largest class.")
+        show_error(
+            f"{save} was not written: no method is shown to be better than the largest class."
+        )
         raise typer.Exit(FAILED)
 
 

@@ -250,7 +250,7 @@ def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool
     if proba and not hasattr(model.method, "predict_proba"):
         raise InvalidInputError(
             f"{saved.path} holds a classifier ({saved.name}) without probabilities; fit it again "
-            "with 'marginfold fit ... --proba', or ask for --scores."
+            f"with 'marginfold fit ... --method {saved.name} --proba', or ask for --scores."
         )
     columns: dict[str, Any] = {"prediction": model.predict(frame)}
     if scores:
@@ -276,7 +276,8 @@ def _load(path: Path) -> TableModel:
     if not isinstance(model, TableModel):
         raise InvalidInputError(
             f"{path} holds a bare {type(model).__name__} without column names; the "
-            "commands need a model of 'marginfold fit --save'. In Python, load_model gives it."
+            "commands need a model of 'marginfold fit --save' or 'compare --save'. In Python, "
+            "load_model gives it."
         )
     show_notes(str(warning.message) for warning in caught)
     return model

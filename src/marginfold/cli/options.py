@@ -35,7 +35,8 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model that 'marginfold fit --save' wrote.")
+    Path,
+    typer.Argument(metavar="MODEL", help="A model that 'fit --save' or 'compare --save' wrote."),
 ]
 Out = Annotated[
     Path | None,

@@ -39,6 +39,10 @@ many of them are numbers; up to which a column of some numbers and words is one 
 MISSING_LEVEL = "(missing)"
 """The level of a missing value."""
 
+UNNAMED = "Unnamed: "
+"""How pandas calls a column without a name; whole numbers there that all differ are those of rows,
+whatever their order."""
+
 SCALES = ("standard", "range", "none")
 """Mean 0 and deviation 1, the range [-1, 1], or numbers as they are."""
 
@@ -441,9 +445,9 @@ def _unusable(name: str, column: pd.Series, style: Style | None, reading: Readin
         return ""
     distinct, n = column.nunique(), len(column)
     if _is_number(column):
-        if _counts_rows(column):
-            return "the number of the row"
         all_differ = column.dtype.kind in "iu" and distinct == n > 2
+        if _counts_rows(column) or (all_differ and str(name).startswith(UNNAMED)):
+            return "the number of the row"
         return "an identifier, all values differ" if reading.drop_ids and all_differ else ""
     n_present = int(column.notna().sum())
     if distinct > max(MAX_LEVELS, TEXT_SHARE * n) or 2 < distinct == n_present:
