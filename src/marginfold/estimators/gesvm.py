@@ -35,7 +35,14 @@ from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
-from marginfold.validation.parameters import Choice, Constraint, Flag, Number
+from marginfold.validation.parameters import (
+    FACTOR,
+    TOLERANCE,
+    Choice,
+    Constraint,
+    Flag,
+    Number,
+)
 
 DECISION_BYTES = 64 << 20
 """Margins of pairs that are computed at a time."""
@@ -177,10 +184,10 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
     def _constraints(self) -> dict[str, Constraint]:
         return {
             "C": Number(0.0, inclusive=False),
-            "graph_weight": Number(0.0),
+            "graph_weight": FACTOR,
             "normalize_graph": Flag(),
             "multiclass": Choice("one_vs_one", "one_vs_rest"),
-            "tol": Number(0.0, inclusive=False),
+            "tol": TOLERANCE,
         }
 
     def _prepare(

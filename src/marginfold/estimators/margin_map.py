@@ -43,11 +43,11 @@ from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
     Choice,
     Constraint,
     Count,
     Either,
-    Number,
     atomic_fit,
     check_parameters,
     shown,
@@ -107,7 +107,7 @@ class Splits:
 
 
 CONSTRAINTS: dict[str, Constraint] = {
-    "sharpness": Either(Choice("auto"), Number(0.0, inclusive=False)),
+    "sharpness": Either(Choice("auto"), POSITIVE_FACTOR),
     "cv": Either(Count(2), Splits(), Choice("half")),
 }
 

@@ -25,7 +25,14 @@ from marginfold.geometry.directions import (
 from marginfold.geometry.one_vs_rest import AUTO, SCHEDULES, task_name
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
-from marginfold.validation.parameters import Choice, Constraint, Count, Either, Number
+from marginfold.validation.parameters import (
+    TOLERANCE,
+    Choice,
+    Constraint,
+    Count,
+    Either,
+    Number,
+)
 from marginfold.validation.rows import read_new_rows, row_by_row
 
 
@@ -48,7 +55,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             "deflation": Choice("orthogonal", "uncorrelated"),
             "scaling": Choice("unit", "margin"),
             "on_exhausted": Choice("stop", "pca"),
-            "tol": Number(0.0, inclusive=False),
+            "tol": TOLERANCE,
         }
 
     def _check_parameters(self) -> None:

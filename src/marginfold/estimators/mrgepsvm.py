@@ -11,7 +11,11 @@ from marginfold.graphs import NeighborGraph, resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg import pencil_pairs
 from marginfold.linalg.tall import Array
-from marginfold.validation.parameters import Choice, Constraint, Number
+from marginfold.validation.parameters import (
+    FACTOR,
+    Choice,
+    Constraint,
+)
 
 
 class MRGEPSVC(NearestPlane):
@@ -110,7 +114,7 @@ class MRGEPSVC(NearestPlane):
     """
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = NearestPlane.CONSTRAINTS | {
-        "graph_weight": Number(0.0),
+        "graph_weight": FACTOR,
         "manifold": Choice("denominator", "numerator"),
     }
 

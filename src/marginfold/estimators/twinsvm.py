@@ -18,7 +18,15 @@ from marginfold.graphs.rule import GraphRule
 from marginfold.linalg import definite_factor
 from marginfold.linalg.tall import Array
 from marginfold.svm import InteriorPoint
-from marginfold.validation.parameters import Choice, Constraint, Either, Number
+from marginfold.validation.parameters import (
+    FACTOR,
+    POSITIVE_FACTOR,
+    TOLERANCE,
+    Choice,
+    Constraint,
+    Either,
+    Number,
+)
 
 POSITIVE = Number(0.0, inclusive=False)
 
@@ -126,10 +134,10 @@ class TwinSVC(NearestPlane):
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = NearestPlane.CONSTRAINTS | {
         "C1": POSITIVE,
         "C2": Either(Choice(None), POSITIVE),
-        "ridge": Either(Choice("auto"), POSITIVE),
+        "ridge": Either(Choice("auto"), POSITIVE_FACTOR),
         "loss": Choice("hinge", "least_squares"),
-        "graph_weight": Number(0.0),
-        "tol": POSITIVE,
+        "graph_weight": FACTOR,
+        "tol": TOLERANCE,
     }
 
     def __init__(

@@ -8,6 +8,7 @@ import numpy as np
 
 from marginfold.errors import InvalidParameterError
 from marginfold.feature_maps.exact_kernel import ExactKernel
+from marginfold.feature_maps.feature_map import finite_images
 from marginfold.feature_maps.kernel_map import PARAMETERS, PROJECT_BYTES, KernelMap
 from marginfold.feature_maps.kernel_values import (
     KernelFunction,
@@ -21,6 +22,10 @@ from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import atomic_fit, check_parameters
 
 EXPANSION_PARAMETERS = {name: PARAMETERS[name] for name in ("gamma", "degree", "coef0")}
+
+
+GLANCE = 100
+"""Rows among which a kernel function must be symmetric."""
 
 
 class KernelExpansion(KernelMap):
@@ -107,7 +112,7 @@ class KernelExpansion(KernelMap):
 
     def coordinates(self, X: Any) -> Array:
         """Do what `transform` does with rows that are valid."""
-        return self._kernel_matrix(X)
+        return finite_images(self._kernel_matrix(X))
 
     def preimages(self, U: Any, start: Any = None) -> NoReturn:
         """Refuse: kernel values are no coordinates of points in feature space."""
@@ -133,6 +138,8 @@ class KernelExpansion(KernelMap):
             rows = X if len(kept) == X.shape[0] else X[kept]
             self.origin_ = self._choose_origin(rows)
             self.training_rows_ = self._moved(rows)
+            if callable(self.kernel):  # large machines never see the whole kernel
+                self._function.symmetric(self.training_rows_[:GLANCE])
         self._count(len(kept))
 
     def _count(self, n: int) -> None:

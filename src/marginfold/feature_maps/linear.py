@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginfold.feature_maps.feature_map import CheckedMap
+from marginfold.feature_maps.feature_map import CheckedMap, finite_images
 from marginfold.linalg.tall import Array, by_columns, column_signs, dense
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters
 
@@ -106,9 +106,10 @@ class Linear(ClassNamePrefixFeaturesOutMixin, CheckedMap):
             self.basis_ = _principal_axes(X, self.mean_, weights)
 
     def _times(self, X: Any, B: Array, product: Callable[[Array, Array], Array]) -> Array:
-        if scipy.sparse.issparse(X):
-            return np.asarray(X @ B) - product(self.mean_[None], B)
-        return product(X - self.mean_, B)
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at by `finite_images`
+            if scipy.sparse.issparse(X):
+                return finite_images(np.asarray(X @ B) - product(self.mean_[None], B))
+            return finite_images(product(X - self.mean_, B))
 
     @property
     def _n_features_out(self) -> int:

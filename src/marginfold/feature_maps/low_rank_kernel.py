@@ -285,6 +285,8 @@ class LowRankKernel(KernelMap):
         self.eigenvalues_, axes = _principal_axes(G, pivots.rounding)
         if len(L):
             axes *= np.where(column_signs((L - mean) @ axes) < 0, -1.0, 1.0)
+        if callable(self.kernel):
+            self._function.symmetric(self.training_rows_)  # refused if it is not
         self.column_means_ = L @ mean
         self.share_, self.dual_basis_ = _mixtures(L, mean), _mixtures(L, axes)
         return axes

@@ -42,7 +42,10 @@ from marginfold.svm.problem import (
     without,
 )
 from marginfold.svm.screening import LARGEST_SHARE, LOCAL_BLOCK, dual_of, sift, solve_nearest
-from marginfold.validation.parameters import Number, check_parameters
+from marginfold.validation.parameters import (
+    TOLERANCE,
+    check_parameters,
+)
 
 SMALL = 16_000
 """Numbers in the rows up to which it is not asked which rows matter."""
@@ -93,7 +96,7 @@ class Automatic:
     compiled: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        check_parameters(self, {"tol": Number(0.0, inclusive=False), "compiled": COMPILED})
+        check_parameters(self, {"tol": TOLERANCE, "compiled": COMPILED})
         require_compiled(self.compiled)
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:

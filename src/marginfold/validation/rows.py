@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.linalg.tall import Array, row_blocks
+from marginfold.validation.parameters import shown
 from marginfold.validation.row_types import backend_of, gathered, refuse_lazy
 
 WEIGHT_RANGE = (1e-100, 1e100)
@@ -31,7 +32,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
     if sample_weight is None:
         return np.ones(n_rows)
     try:
-        weights = np.array(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        if given.dtype.kind == "c":  # NumPy would drop the imaginary parts
+            raise TypeError(f"they are complex: {shown(sample_weight)}")
+        weights = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"sample_weight must hold numbers ({error}).") from error
     if weights.ndim == 0:
@@ -202,13 +206,15 @@ M = TypeVar("M", bound=Callable[..., Any])
 LARGEST_ENTRY = 1e150
 """Entries above this have squared distances that overflow."""
 
-TRAINING: dict[str, Any] = {
+LEAST_ROWS = 2
+"""Rows that a fit needs."""
+
+ENTRIES: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": np.float64,
-    "ensure_min_samples": 2,
     "ensure_all_finite": False,
 }
-"""How scikit-learn is asked to validate training rows; their entries are looked at once, here."""
+"""How scikit-learn is asked to validate rows; their entries are looked at once, here."""
 
 SOME_ROWS = "give this method some rows of it"
 """What to do with a lazy collection in a method for few rows."""
@@ -248,8 +254,7 @@ def read_rows(
     if backend is not None:
         X = backend.read_rows(estimator, X, parts)
     else:
-        X = validate_data(estimator, X, **TRAINING)
-        _check_entries(estimator, X)
+        X = read_entries(estimator, X, reset=True, least=LEAST_ROWS)
     return X, check_weights(gathered(sample_weight), X.shape[0])
 
 
@@ -272,7 +277,7 @@ def read_labelled(
     if backend is not None:
         X, y = backend.read_labelled(estimator, X, y, parts)
     else:
-        X, y = validate_data(estimator, X, y, **TRAINING)
+        X, y = validate_data(estimator, X, y, **ENTRIES, ensure_min_samples=LEAST_ROWS)
         _check_entries(estimator, X)
     weights = check_weights(gathered(sample_weight), X.shape[0])
     unlabelled = is_unlabelled(y, unlabeled) | missing
@@ -284,7 +289,18 @@ def read_new_rows(estimator: Any, X: Any, instead: str = SOME_ROWS) -> Any:
     """Validate rows for a fitted estimator; a lazy collection is refused, with advice."""
     check_is_fitted(estimator)
     refuse_lazy(X, estimator, instead)
-    return validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, reset=False)
+    return read_entries(estimator, X, reset=False)
+
+
+def read_entries(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any:
+    """Return rows, dense or CSR, that are finite and whose squares do not overflow.
+
+    The estimator learns their features or, without ``reset``, knows them; there are at least so
+    many rows.
+    """
+    X = validate_data(estimator, X, **ENTRIES, ensure_min_samples=least, reset=reset)
+    _check_entries(estimator, X)
+    return X
 
 
 def row_by_row(method: M) -> M:
