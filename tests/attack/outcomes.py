@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from estimator_families import state
 from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
 
 from marginfold.errors import MarginfoldError, MarginfoldWarning
 
@@ -22,7 +24,7 @@ OPEN = "open: "
 METHODS = ("transform", "decision_function", "distances", "predict")
 """What is asked of a fitted estimator, as far as it has it."""
 
-SHORTEST_MESSAGE = 25
+SHORTEST_MESSAGE = 20
 """Characters below which a message cannot say what was got."""
 
 
@@ -52,7 +54,7 @@ def outcome(estimator: Any, case: Case, fitted_on: tuple[Any, Any]) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = _fit_and_use(model, case, before)
-    foreign = [w for w in caught if not issubclass(w.category, MarginfoldWarning)]
+    foreign = [w for w in caught if not _is_expected(w)]
     if foreign and not found.startswith(OPEN):
         return f"{OPEN}leaks {foreign[0].category.__name__}: {foreign[0].message}"
     return WARNED if found == ANSWER and caught else found
@@ -77,24 +79,31 @@ def _fit_and_use(model: Any, case: Case, before: dict[str, Any]) -> str:
     return ANSWER
 
 
+def _is_expected(warning: Any) -> bool:
+    """Return whether a warning is ours, or what scikit-learn's searches say of folds."""
+    if issubclass(warning.category, (MarginfoldWarning, FitFailedWarning)):
+        return True
+    return str(warning.message).startswith("The least populated class in y")
+
+
 def _refusal(error: Exception) -> str:
     said = f"{type(error).__name__}: {error}"
     if len(str(error)) < SHORTEST_MESSAGE:
         return f"{OPEN}says too little: {said}"
     if isinstance(error, MarginfoldError):
         return REFUSED
-    if type(error) in (TypeError, ValueError) and _is_prescribed(error):
+    if isinstance(error, (TypeError, ValueError)) and _is_prescribed(error):
         return PRESCRIBED
     return f"{OPEN}bare {said}"
 
 
 def _is_prescribed(error: Exception) -> bool:
-    """Return whether scikit-learn's validation raised the error, or an array that is no numbers."""
-    trace, files = error.__traceback__, []
-    while trace is not None:
-        files.append(trace.tb_frame.f_code.co_filename)
-        trace = trace.tb_next
-    return any("sklearn/utils" in name.replace("\\", "/") for name in files)
+    """Return whether scikit-learn's own validation raised the error, with its own words."""
+    files = [
+        frame.filename.replace("\\", "/") for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    inside = any("/sklearn/" in name for name in files)
+    return inside and "not supported between" not in str(error)
 
 
 def score_card(found: dict[str, str]) -> str:

@@ -414,7 +414,7 @@ class MarginMap(
 
     @property
     def _n_features_out(self) -> int:
-        return 2
+        return int(self.anchors_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -95,6 +95,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         self.gain_ = np.append([c.gain for c in kept], np.zeros(extra))
         self.new_gain_ = np.append([c.new_gain for c in kept], np.zeros(extra))
         self.norms_ = np.append([c.norm for c in kept], np.ones(extra))
+        self._scaled = self.scaling == "margin"  # of this fit, whatever the parameter becomes
         self.intercepts_ = np.append([c.intercept for c in kept], np.zeros(extra))
         self.gap_ = np.append([c.solution.gap for c in kept], np.zeros(extra))
         self.n_iter_per_component_ = np.array([c.solution.n_iter for c in kept] + [0] * extra)
@@ -156,7 +157,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         return np.asarray(projected * self.norms_ + self.intercepts_)
 
     def _scaled_directions(self) -> Array:
-        return self.directions_ * self.norms_ if self.scaling == "margin" else self.directions_
+        return self.directions_ * self.norms_ if self._scaled else self.directions_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -221,9 +221,8 @@ class ScaledGraph(GraphRule):
         factor: Any = self.factor
         if not isinstance(factor, Real) or not FACTOR.allows(float(factor)):
             raise InvalidParameterError(
-                f"ScaledGraph of {graph_name(self.graph)} got factor={factor!r}; it needs a "
-                f"{str(FACTOR).removeprefix('a ')}, or L is not positive semi-definite. Use a positive "
-                "factor."
+                f"ScaledGraph of {graph_name(self.graph)} got factor={factor!r}; it needs "
+                f"{FACTOR}, or L is not positive semi-definite. Use a positive factor."
             )
         graph = _build_part(self, self.graph, rows)
         return ScaledLaplacian(graph.n_rows, graph, float(factor))

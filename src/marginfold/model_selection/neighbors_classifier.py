@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginfold.graphs.neighbor_search import chunks, nearest_points
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import Count, check_parameters
+from marginfold.validation.rows import taken_as_classes
 
 SPARE = 4
 """Neighbors searched beyond k: rows as near as the k-th are mostly fewer, and then all found."""
@@ -65,7 +66,8 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
         """
         self.check()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
+        with taken_as_classes():
+            check_classification_targets(y)
         self.classes_, self._codes = np.unique(y, return_inverse=True)
         self._rows = X
         return self

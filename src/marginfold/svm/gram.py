@@ -30,6 +30,7 @@ from marginfold.svm.active_set import definite_solver, sets_of
 from marginfold.svm.certificate import best_bias, feasible
 from marginfold.svm.policy import Automatic
 from marginfold.svm.problem import EPS, TINY, TOLERANCES, SVMSolver, single
+from marginfold.validation.rows import taken_as_classes
 
 KKT_TOLERANCES = (1e-3, 1e-6)
 """libsvm's stopping tolerances, one after the other: after the first, the default of scikit-learn,
@@ -285,7 +286,8 @@ def _fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
     with config_context(assume_finite=True, skip_parameter_validation=True), catch_warnings():
         simplefilter("ignore", ConvergenceWarning)  # the certificate tells
         try:
-            return svc.fit(X, y, sample_weight=costs)
+            with taken_as_classes():
+                return svc.fit(X, y, sample_weight=costs)
         except ValueError:
             return None
 

@@ -6,9 +6,12 @@ and solvers that an estimator hands it to do not look again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from numbers import Number
 from typing import Any, TypeVar, cast
 
@@ -123,7 +126,8 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
     known = y if everyone else y[labelled]
     classes, known_codes = unique_labels(known)
     if known.dtype.kind not in "iub" or 2 * len(classes) > len(known):
-        check_classification_targets(known)  # few whole numbers are classes
+        with taken_as_classes():
+            check_classification_targets(known)  # few whole numbers are classes
     if known.dtype.kind == "f" and is_quantity(np.bincount(known_codes)):
         warn(
             f"y holds {len(classes)} different numbers in {len(known)} rows: a quantity rather "
@@ -147,6 +151,40 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
     codes = np.full(len(y), UNLABELLED)
     codes[labelled] = known_codes
     return classes, codes
+
+
+def warn_if_class(estimator: Any, y: Array, unlabelled: Array, marker: Any) -> None:
+    """Warn if rows were taken as unlabelled that look like a class, by a marker nobody asked for.
+
+    That is the marker -1 of an estimator that has it by default, in labels below and above 0 such
+    as -1, 0 and 1, unless these rows outnumber all others as unlabelled ones do.
+    """
+    default = signature(type(estimator)).parameters.get("unlabeled")
+    asked = default is None or default.default is None or marker != default.default
+    count = np.count_nonzero(unlabelled)
+    if asked or not count or y.dtype.kind not in "if":
+        return
+    others = np.unique(y[~unlabelled])
+    signed = bool(len(others)) and (others[0] < marker or others.tolist() == [0, 1])
+    if signed and 2 * count <= len(y):
+        warn(
+            f"{type(estimator).__name__} takes the {count} of {len(y)} rows with the label "
+            f"{marker!r} as unlabelled, beside the classes {shown(others.tolist())}. If {marker!r} "
+            "is a class, pass unlabeled=None; if these rows have no label, mark them with NaN and "
+            "pass unlabeled=np.nan.",
+            MarginfoldWarning,
+        )
+
+
+@contextmanager
+def taken_as_classes() -> Iterator[None]:
+    """Leave scikit-learn's guess unsaid that many classes are a quantity.
+
+    The labels were looked at before: `is_quantity` knows more than their number.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        yield
 
 
 MANY_VALUES = 50
@@ -281,6 +319,7 @@ def read_labelled(
         _check_entries(estimator, X)
     weights = check_weights(gathered(sample_weight), X.shape[0])
     unlabelled = is_unlabelled(y, unlabeled) | missing
+    warn_if_class(estimator, y, unlabelled, unlabeled)
     classes, codes = encode_labels(y, unlabelled, weights, unlabeled)
     return LabelledInput(X, weights, classes, codes)
 
