@@ -37,11 +37,11 @@ from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import (
     FACTOR,
+    POSITIVE_FACTOR,
     TOLERANCE,
     Choice,
     Constraint,
     Flag,
-    Number,
 )
 
 DECISION_BYTES = 64 << 20
@@ -183,7 +183,7 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
 
     def _constraints(self) -> dict[str, Constraint]:
         return {
-            "C": Number(0.0, inclusive=False),
+            "C": POSITIVE_FACTOR,
             "graph_weight": FACTOR,
             "normalize_graph": Flag(),
             "multiclass": Choice("one_vs_one", "one_vs_rest"),

@@ -26,12 +26,12 @@ from marginfold.geometry.one_vs_rest import AUTO, SCHEDULES, task_name
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
     TOLERANCE,
     Choice,
     Constraint,
     Count,
     Either,
-    Number,
 )
 from marginfold.validation.rows import read_new_rows, row_by_row
 
@@ -50,7 +50,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
     def _constraints(self) -> dict[str, Constraint]:
         return {
             "n_components": Count(1),
-            "C": Either(Choice(AUTOMATIC), Number(0.0, inclusive=False)),
+            "C": Either(Choice(AUTOMATIC), POSITIVE_FACTOR),
             "tasks": Choice(AUTO, *SCHEDULES),
             "deflation": Choice("orthogonal", "uncorrelated"),
             "scaling": Choice("unit", "margin"),

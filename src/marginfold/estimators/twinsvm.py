@@ -25,10 +25,7 @@ from marginfold.validation.parameters import (
     Choice,
     Constraint,
     Either,
-    Number,
 )
-
-POSITIVE = Number(0.0, inclusive=False)
 
 
 class TwinSVC(NearestPlane):
@@ -132,8 +129,8 @@ class TwinSVC(NearestPlane):
     """
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = NearestPlane.CONSTRAINTS | {
-        "C1": POSITIVE,
-        "C2": Either(Choice(None), POSITIVE),
+        "C1": POSITIVE_FACTOR,
+        "C2": Either(Choice(None), POSITIVE_FACTOR),
         "ridge": Either(Choice("auto"), POSITIVE_FACTOR),
         "loss": Choice("hinge", "least_squares"),
         "graph_weight": FACTOR,

@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.feature_maps.feature_map import CheckedMap, finite_images
+from marginfold.linalg.decompositions import qr
 from marginfold.linalg.tall import Array, by_columns, column_signs, dense
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters
 
@@ -143,7 +144,7 @@ def _principal_axes(rows: Any, mean: Array, weights: Array) -> Array:
     of each axis positive.
     """
     weighted = (dense(rows) - mean) * np.sqrt(weights)[:, None]
-    Q, R = scipy.linalg.qr(weighted.T, mode="economic", check_finite=False)
+    Q, R = qr(weighted.T)
     U, sizes, _ = scipy.linalg.svd(R, check_finite=False)
     axes = Q @ U[:, sizes > SPAN_RESOLUTION * sizes[0]]
     return np.asarray(axes * column_signs(axes))

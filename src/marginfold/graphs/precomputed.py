@@ -85,10 +85,12 @@ class PrecomputedGraph(GraphRule):
                 f"{graph_name(self)} got NaN or infinite weights; it needs finite ones. Set the "
                 "weight of a missing edge to 0."
             )
-        if W.nnz and abs(W).max() > LARGEST_FACTOR:
+        largest = float(abs(W).max()) if W.nnz else 0.0
+        if largest and not 1 / LARGEST_FACTOR < largest < LARGEST_FACTOR:
             raise GraphError(
-                f"{graph_name(self)} got weights of size {abs(W).max():.3g}; it needs weights up "
-                f"to {LARGEST_FACTOR:g}. Divide all of them by a constant."
+                f"{graph_name(self)} got weights of size {largest:.3g}; it needs the largest one "
+                f"between {1 / LARGEST_FACTOR:g} and {LARGEST_FACTOR:g}. Multiply all of them by "
+                "a constant."
             )
         gap = float(abs(W - W.T).max())
         if gap > SYMMETRY_TOLERANCE * float(abs(W).max()):

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.errors import InvalidParameterError
+from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array
 
 SMALL = 500
@@ -102,7 +103,7 @@ def leading_pairs(A: Array | SymmetricMap, k: int) -> tuple[Array, Array]:
 
 def _dense_pairs(A: Array, k: int) -> tuple[Array, Array]:
     n = len(A)
-    values, vectors = scipy.linalg.eigh(A, subset_by_index=(n - k, n - 1), check_finite=False)
+    values, vectors = eigh(A, (n - k, n - 1))
     return values[::-1], vectors[:, ::-1]
 
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
+from math import inf
 from numbers import Real
 from typing import Any, Self, TypeVar, cast
 
@@ -121,7 +122,8 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
 
     def _search(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         self._check_search()
-        rank = coordinates_of(self.estimator, *shape_of(X))
+        n, d = shape_of(X)
+        rank = coordinates_of(self.estimator, n, d if hasattr(X, "shape") else inf)
         self._check(rank)
         if self.refit:  # the fit to all rows is the largest: better refused before the folds
             check_memory(self.estimator, X)

@@ -152,13 +152,12 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
     def transform(self, X: Any) -> Any:
         """Return the rows in the best subspace."""
         subspace = self._best().named_steps["subspace"]
-        return (
-            FunctionTransformer(
-                subspace.transform, feature_names_out=lambda *_: subspace.get_feature_names_out()
-            )
-            .set_output(transform=getattr(self, "_container", None))
-            .transform(X)
+        if not hasattr(self, "_container"):
+            return subspace.transform(X)
+        images = FunctionTransformer(
+            subspace.transform, feature_names_out=lambda *_: subspace.get_feature_names_out()
         )
+        return images.set_output(transform=self._container).transform(X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Set the container of what `transform` returns.

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, Protocol
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-import scipy.linalg
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from marginfold.feature_maps.kernel_values import KernelFunction
+from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array
 from marginfold.linalg.tall import dense as _dense
 from marginfold.runtime.progress import report
@@ -389,7 +389,7 @@ def solve_in_coordinates(gram: Gram, signs: Array, costs: Array, solver: SVMSolv
     tolerance of the solver, or what it reached if it has none, is kept.
     """
     n = len(signs)
-    values, vectors = scipy.linalg.eigh(gram.among(np.arange(n)), check_finite=False)
+    values, vectors = eigh(gram.among(np.arange(n)))
     kept = values > n * EPS * values[-1]
     Z = np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
     found = solver.solve_batch(single(Z, signs, costs))[0]

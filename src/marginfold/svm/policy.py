@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
 from marginfold.linalg.blocks import LocalBlocks
+from marginfold.linalg.decompositions import qr
 from marginfold.linalg.tall import Array
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.svm.active_set import on_sets_of
@@ -182,7 +182,7 @@ class _Solver:
 
     def _in_span(self, problem: SVMProblem) -> SVMSolution:
         """Solve in the dimensions that the rows span, when they are fewer; certify on the rows."""
-        basis, R = scipy.linalg.qr(problem.whitened().T, mode="economic", check_finite=False)
+        basis, R = qr(problem.whitened().T)
         m = len(R)
         parts = problem.signs, problem.costs, np.ones(m), np.zeros((m, 0)), np.zeros(m)
         found = self.plain.solve_problem(SVMProblem.of(R.T, *parts), self.kernels)

@@ -114,7 +114,7 @@ FACTOR = Number(0.0, LARGEST_FACTOR)
 """A number that something is multiplied by: a weight of a graph."""
 
 POSITIVE_FACTOR = Number(0.0, LARGEST_FACTOR, inclusive=False)
-"""One that must not be 0: a ridge, a width, a coefficient of a kernel."""
+"""One that must not be 0: a cost, a ridge, a width, a coefficient of a kernel."""
 
 TOLERANCE = Number(0.0, 1.0, inclusive=False)
 """A relative duality gap: 1 is that of any point at all, and certifies nothing."""
