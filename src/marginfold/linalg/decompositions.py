@@ -3,13 +3,14 @@
 A call of LAPACK cannot be interrupted: Python raises KeyboardInterrupt only after it has returned,
 for the eigenvectors of 6000 rows after a minute.  A large one runs in a thread of its own, and this
 thread waits for it in short steps, between which Python looks for signals.  After an interrupt the
-call comes to its end unheard, or ends with the process.
+call comes to its end unheard, or ends with the process.  What can be cut into blocks is cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from marginfold.linalg.blocked import blocks_of
+from marginfold.linalg.syevr import syevr
 from marginfold.linalg.tall import Array
 
 LONG = 1500
@@ -45,15 +47,17 @@ def eigh(A: Array, subset: tuple[int, int] | None = None) -> tuple[Array, Array]
     >>> eigh(np.diag([5.0, 1.0, 3.0]))[0]
     array([1., 3., 5.])
     """
-    values, vectors = interruptible(
-        len(A), scipy.linalg.eigh, A, subset_by_index=subset, check_finite=False
-    )
-    return values, vectors
+    if len(A) < LONG:
+        values, vectors = scipy.linalg.eigh(A, subset_by_index=subset, check_finite=False)
+        return values, vectors
+    return interruptible(partial(syevr, A, subset, vectors=True))
 
 
 def eigvalsh(A: Array) -> Array:
     """Return the eigenvalues of a finite symmetric matrix, smallest first."""
-    return np.asarray(interruptible(len(A), scipy.linalg.eigvalsh, A, check_finite=False))
+    if len(A) < LONG:
+        return np.asarray(scipy.linalg.eigvalsh(A, check_finite=False))
+    return interruptible(partial(syevr, A, None, vectors=False))[0]
 
 
 def qr(A: Array) -> tuple[Array, Array]:
@@ -61,8 +65,22 @@ def qr(A: Array) -> tuple[Array, Array]:
 
     The entries of A are finite.
     """
-    Q, R = interruptible(min(A.shape), scipy.linalg.qr, A, mode="economic", check_finite=False)
+    if min(A.shape) < LONG:
+        Q, R = scipy.linalg.qr(A, mode="economic", check_finite=False)
+        return Q, R
+    Q, R = interruptible(partial(np.linalg.qr, A))  # unlike SciPy's, it lets other threads run
     return Q, R
+
+
+def solve_lower(F: Array, B: Array, *, transposed: bool = False) -> Array:
+    """Return ``F^-1 B``, or ``F^-T B``, for a lower triangle F; few columns of B at a time."""
+    options: dict[str, Any] = {"lower": True, "trans": int(transposed), "check_finite": False}
+    if min(len(F), B.shape[1]) < LONG:
+        return np.asarray(scipy.linalg.solve_triangular(F, B, **options))
+    out = np.empty(B.shape, order="F")
+    for block in blocks_of(len(F), B.shape[1]):
+        out[:, block] = scipy.linalg.solve_triangular(F, B[:, block], **options)
+    return out
 
 
 def product(A: Array, B: Array) -> Array:
@@ -75,16 +93,14 @@ def product(A: Array, B: Array) -> Array:
     return out
 
 
-def interruptible(size: int, function: Callable[..., R], *args: Any, **named: Any) -> R:
-    """Return what a function does that takes long on matrices of so many columns."""
-    if size < LONG:
-        return function(*args, **named)
+def interruptible(function: Callable[[], R]) -> R:
+    """Return what a function returns that takes long, and gives up Python's lock meanwhile."""
     found: list[R] = []
     failed: list[BaseException] = []
 
     def call() -> None:
         try:
-            found.append(function(*args, **named))
+            found.append(function())
         except BaseException as error:
             failed.append(error)
 
