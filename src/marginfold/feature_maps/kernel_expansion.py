@@ -24,10 +24,6 @@ from marginfold.validation.parameters import atomic_fit, check_parameters
 EXPANSION_PARAMETERS = {name: PARAMETERS[name] for name in ("gamma", "degree", "coef0")}
 
 
-GLANCE = 100
-"""Rows among which a kernel function must be symmetric."""
-
-
 class KernelExpansion(KernelMap):
     """Functions ``sum_j w_j k(x, t_j)`` of the training rows t, with their weights w as directions.
 
@@ -138,8 +134,7 @@ class KernelExpansion(KernelMap):
             rows = X if len(kept) == X.shape[0] else X[kept]
             self.origin_ = self._choose_origin(rows)
             self.training_rows_ = self._moved(rows)
-            if callable(self.kernel):  # large machines never see the whole kernel
-                self._function.symmetric(self.training_rows_[:GLANCE])
+            self._glance(self.training_rows_)
         self._count(len(kept))
 
     def _count(self, n: int) -> None:

@@ -36,6 +36,9 @@ BLOCK_BYTES = 32 << 20
 PROJECT_BYTES = 2 << 20
 """The same when they are projected on directions, which are few: it stays in the cache."""
 
+GLANCE = 100
+"""Rows among which a kernel function must be symmetric."""
+
 PARAMETERS: dict[str, Constraint] = {
     "degree": Count(1),
     "coef0": Number(-LARGEST_FACTOR, LARGEST_FACTOR),
@@ -144,6 +147,11 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
             best = np.where(value > largest, candidate + block.start, best)
             largest = np.maximum(value, largest)
         return dense(self.training_rows_[best])
+
+    def _glance(self, rows: Any) -> None:
+        """Refuse a kernel function that is not symmetric, where the whole kernel is never seen."""
+        if callable(self.kernel):
+            self._function.symmetric(rows[:GLANCE])
 
     def _choose_origin(self, X: Any) -> Any:
         """Return a point among the rows: distances between remote rows would lose digits."""

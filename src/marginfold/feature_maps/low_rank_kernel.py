@@ -249,7 +249,9 @@ class LowRankKernel(KernelMap):
             return GivenColumns(K if whole else K[np.ix_(kept, kept)])
         rows = X if whole else X[kept]
         self.origin_ = self._choose_origin(rows)
-        return RowColumns(self._function, self._moved(rows))
+        moved = self._moved(rows)
+        self._glance(moved)
+        return RowColumns(self._function, moved)
 
     def _most(self, n: int) -> int:
         """Return the largest number of pivots."""
@@ -285,8 +287,7 @@ class LowRankKernel(KernelMap):
         self.eigenvalues_, axes = _principal_axes(G, pivots.rounding)
         if len(L):
             axes *= np.where(column_signs((L - mean) @ axes) < 0, -1.0, 1.0)
-        if callable(self.kernel):
-            self._function.symmetric(self.training_rows_)  # refused if it is not
+        self._glance(self.training_rows_)
         self.column_means_ = L @ mean
         self.share_, self.dual_basis_ = _mixtures(L, mean), _mixtures(L, axes)
         return axes

@@ -152,12 +152,13 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
     def transform(self, X: Any) -> Any:
         """Return the rows in the best subspace."""
         subspace = self._best().named_steps["subspace"]
-        if not hasattr(self, "_container"):
+        configured = getattr(self, "_sklearn_output_config", None)
+        if configured is None:
             return subspace.transform(X)
         images = FunctionTransformer(
             subspace.transform, feature_names_out=lambda *_: subspace.get_feature_names_out()
         )
-        return images.set_output(transform=self._container).transform(X)
+        return images.set_output(transform=configured["transform"]).transform(X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Set the container of what `transform` returns.
@@ -172,8 +173,7 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
         self
         """
         if transform is not None:
-            FunctionTransformer().set_output(transform=transform)  # refuses what is none
-            self._container = transform
+            self._sklearn_output_config = {"transform": transform}  # clones keep what is so named
         return self
 
     @if_best_has("inverse_transform", "subspace")
