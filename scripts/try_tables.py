@@ -13,10 +13,8 @@ REST`` run as a user types them, with no other choice, and three things must hol
    to chance (`behind`, 99 %, one-sided), in each table and in the mean of all;
 3. **no fault**: every command ends with exit code 0 and without a traceback.
 
-Two answers are no fault.  Columns of ids, texts or dates are refused with the options that leave
-them out: these are added as the message says, and the card shows them.  Where ``compare`` finds
-that nothing can be predicted it keeps no model; the largest class is then its prediction, and the
-first two points are asked of that.
+One answer is no fault: where ``compare`` finds that nothing can be predicted it keeps no model; the
+largest class is then its prediction, and the first two points are asked of that.
 
 The exit code is 1 if something does not hold, 2 if it holds but tables could not be had.
 """
@@ -26,7 +24,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -46,6 +43,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).resolve().parents[1]
 DOWNLOADS = ROOT / "build" / "try"
@@ -59,9 +57,6 @@ TWO_SIDED, ONE_SIDED = 2.576, 2.326
 
 NOTHING = "no method is better than the largest class"
 """What ``compare`` says, with exit code 1, where there is nothing to keep."""
-
-ADVICE = re.compile(r"--drop (?:'[^']*'|[\w.-]*\w)")
-"""An option that a refusal names."""
 
 ALLOWED = 1.0
 """Points that the choice may be behind the better of logistic regression and SVC."""
@@ -83,7 +78,6 @@ class Tried:
 
     table: ForeignTable
     method: str
-    advised: tuple[str, ...]
     compared: float
     interval: tuple[float, float]
     held_out: float
@@ -157,7 +151,6 @@ def try_table(table: ForeignTable, folder: Path) -> Tried:
     return Tried(
         table,
         answer.method if answer.keeps else "the largest class",
-        answer.advised,
         error,
         compared_interval(error, spread, n_results, folds, len(train), len(test)),
         100 * float(wrong.mean()),
@@ -171,29 +164,24 @@ def try_table(table: ForeignTable, folder: Path) -> Tried:
 @dataclass(frozen=True)
 class Answer:
     """What ``compare`` said: the best method, its error in percent, its spread over folds, the
-    number of results and of folds; whether it kept a model, and the options it asked for."""
+    number of results and of folds; whether it kept a model."""
 
     method: str
     measured: tuple[float, float, int, int]
     keeps: bool
-    advised: tuple[str, ...]
 
 
 def compare(target: str, folder: Path) -> Answer:
-    """Compare and keep; once more as it is advised if columns are refused."""
+    """Compare and keep."""
     words = ["compare", "train.csv", "--target", target, "--save", "m.skops", "--json"]
     done = command(words, folder)
-    advised = tuple(dict.fromkeys(ADVICE.findall(done.stderr))) if done.returncode == 2 else ()
-    if advised:
-        words += shlex.split(" ".join(advised))
-        done = command(words, folder)
     keeps = not (done.returncode == 1 and NOTHING in done.stderr)
     if keeps:
         check(words, done)
     said = json.loads(done.stdout)
     best = next(row for row in said["methods"] if row["method"] == said["best"])
     measured = (best["error"], best["spread"], best["n_folds"], said["folds"])
-    return Answer(said["best"], measured, keeps, advised)
+    return Answer(said["best"], measured, keeps)
 
 
 def split(table: pd.DataFrame, target: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -278,7 +266,8 @@ def usual(train: pd.DataFrame, test: pd.DataFrame, target: str) -> tuple[str, np
         search = GridSearchCV(
             make_pipeline(columns, model), {f"{step}__{key}": v for key, v in grid.items()}, cv=3
         )
-        predicted = search.fit(rows, train[target]).predict(new)
+        with threadpool_limits(1):  # more would only wait for each other
+            predicted = search.fit(rows, train[target]).predict(new)
         found[name] = predicted != test[target].to_numpy()
     return min(found.items(), key=lambda item: item[1].mean())
 
@@ -307,7 +296,7 @@ def line_of(tried: Tried) -> str:
         f"{tried.table!s:28} {tried.method:20} compared {tried.compared:5.1f}  held out "
         f"{tried.held_out:5.1f} in [{low:4.1f}, {high:5.1f}]  {tried.usual_name} "
         f"{tried.usual:5.1f} ({tried.behind:+.1f} +- {tried.noise:.1f})  {tried.seconds:3.0f} s"
-        f"{marks or ' ok'}{''.join(', ' + option for option in tried.advised)}"
+        f"{marks or ' ok'}"
     )
 
 
@@ -332,7 +321,6 @@ def card(tried: list[Tried], broken: list[str], missing: list[str], seconds: flo
     if tried:
         mean, noise = mean_behind(tried)
         lines += [
-            f"no other option  {sum(not t.advised for t in tried)} of {len(tried)}",
             f"honest           {sum(t.is_honest for t in tried)} of {len(tried)} (99 % intervals)",
             f"not behind       {sum(t.is_good for t in tried)} of {len(tried)} (1 point, 99 %)",
             f"mean difference  {mean:+.2f} points to the better of two (+- {noise:.2f})",

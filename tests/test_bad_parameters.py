@@ -158,7 +158,10 @@ EIGEN_PARAMETERS = {
     "C2 negative": ({"C2": -1.0}, "C2 must be.*None or a finite number > 0.*got -1"),
     "C2 NaN": ({"C2": np.nan}, "C2 must be.*finite.*got nan"),
     "C2 text": ({"C2": "C1"}, "C2 must be.*got 'C1'"),
-    "loss": ({"loss": "squared_hinge"}, "loss must be one of 'hinge', 'least_squares'; got 'sq"),
+    "loss": (
+        {"loss": "squared_hinge"},
+        "loss must be one of 'auto', 'hinge', 'least_squares'; got",
+    ),
     "ridge NaN": ({"ridge": np.nan}, "ridge must be.*finite.*got nan"),
     "ridge infinite": ({"ridge": np.inf}, "ridge must be.*finite.*got inf"),
     "ridge text": ({"ridge": "small"}, "ridge must be.*number.*got 'small'"),

@@ -77,7 +77,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, LapSVC) and estimator.unlabeled == -1:
         return {"check_classifiers_classes": MINUS_ONE_IS_UNLABELLED}
     planes = isinstance(estimator, MRGEPSVC) and estimator.normalize
-    if planes or (isinstance(estimator, TwinSVC) and estimator.loss == "least_squares"):
+    if planes or (isinstance(estimator, TwinSVC) and estimator.loss == "auto"):
         return {"check_class_weight_classifiers": THE_NEAREST_PLANE_DECIDES}
     return {}
 

@@ -376,14 +376,33 @@ def test_a_graph_in_twinsvc_is_added_to_the_form_of_the_own_class(
 @pytest.mark.parametrize("name", ["wine", "uneven"])
 @KERNELS
 @LOSSES
-def test_pairs_vote_for_the_class_whose_plane_is_nearer(name, kernel, loss):
+@pytest.mark.parametrize("measure", ["margin", "distance"])
+def test_pairs_vote_for_the_class_whose_plane_is_nearer(name, kernel, loss, measure):
+    """In units of the margin, |h'v|, or of the rows, |h'v| / |w|."""
     X, y, X_new = problem(name)
     options = {"ridge": RIDGE, "loss": loss, "normalize": True, "multiclass": "one_vs_one"}
     n_classes = len(np.unique(y))
     planes = lp.twin_svm(space(kernel, X, X_new), y, [1.0] * n_classes, **options)
-    model = TwinSVC(kernel=feature_map(kernel), **options).fit(X, y)
-    distances = np.column_stack([plane.distances_new for plane in planes])
-    assert_array_equal(model.predict(X_new), lp.votes(distances, n_classes))
+    model = TwinSVC(kernel=feature_map(kernel), measure=measure, **options).fit(X, y)
+    heights = np.column_stack([plane.distances_new for plane in planes])
+    if measure == "margin":
+        heights *= [plane.norm for plane in planes]
+    assert_array_equal(model.predict(X_new), lp.votes(heights, n_classes))
+
+
+@EVERY_PROBLEM
+@KERNELS
+@LOSSES
+@UNITS
+@MULTICLASS
+def test_the_margin_of_a_plane_is_where_the_rest_costs_nothing(
+    name, kernel, loss, normalize, multiclass
+):
+    X, y, X_new = problem(name)
+    options = {"ridge": RIDGE, "loss": loss, "normalize": normalize, "multiclass": multiclass}
+    planes = lp.twin_svm(space(kernel, X, X_new), y, costs(name), **options)
+    model = TwinSVC(C1=0.7, C2=1.3, kernel=feature_map(kernel), **options).fit(X, y)
+    assert_allclose(model.margins_, [1.0 / plane.norm for plane in planes], rtol=1e-6)
 
 
 @LOSSES
@@ -502,7 +521,8 @@ def test_conventions(model, name, multiclass):
     assert_close(model.distances(X), np.abs(f), EXACT)
     for i, (_, _, rest) in enumerate(lp.sides(y, multiclass)):
         assert f[rest, i].mean() < 0
-    d, decision = model.distances(X_new), model.decision_function(X_new)
+    d = model.distances(X_new) / getattr(model, "margins_", 1.0)  # TwinSVC: in units of these
+    decision = model.decision_function(X_new)
     if name == "wine" and multiclass == "one_vs_one":
         assert_array_equal(model.predict(X_new), model.classes_[lp.votes(d, 3)])
         assert_array_equal(decision.argmax(axis=1), lp.votes(d, 3))

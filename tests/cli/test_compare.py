@@ -363,7 +363,7 @@ def test_when_the_budget_is_spent_no_further_method_is_begun(jobs, monkeypatch, 
         assert main([*arguments, *folders[0], "--budget", "0.000001s"]) == 1
     said = strict(capsys.readouterr().out)
     assert {row["reason"].split(";")[0] for row in said["methods"]} == {
-        "not begun within the budget of 1e-06 s"
+        "not begun within twice the budget of 1e-06 s"
     }
     resumed, whole = (_answer([*arguments, *folder], capsys) for folder in folders)
     assert errors_of(resumed) == errors_of(whole)

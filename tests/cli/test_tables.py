@@ -173,14 +173,14 @@ def test_what_a_model_has_not_seen_is_noted_or_refused(folder, capsys):
 @pytest.mark.parametrize("command", ["fit", "compare"])
 def test_all_faults_are_told_in_one_line_with_options_that_work(command, folder, capsys):
     table = shop().assign(
-        **{"odd one": [1.5, "x"] * 24, "a note": [f"note {k}" for k in range(48)]}
+        **{"odd one": [*range(47), "x"], "a note": [[k] for k in range(48)], "far": [1e999] * 48}
     )
     table.to_csv("t.csv", index=False)
     code, out, err = run(capsys, command, "t.csv", "-t", "kind")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "3 columns cannot be used" in err
+    assert "2 columns cannot be used" in err
     advice = shlex.split(err.rsplit("left out with ", 1)[1].strip().rstrip("."))
-    assert advice == ["--drop", "first day", "--drop", "odd one", "--drop", "a note"]
+    assert advice == ["--drop", "odd one", "--drop", "far"]
     if command == "fit":
         assert run(capsys, command, "t.csv", "-t", "kind", *advice)[0] == 0
 

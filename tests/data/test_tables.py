@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -200,14 +201,8 @@ def test_a_table_of_nothing_but_the_target_is_refused():
 
 N = 40
 BAD_COLUMNS = {
-    "mixed": ([1.5, 2, "x", 4] * 3, "9 numbers and 3 words.*'x' in row 3"),
-    "mostly words": (["a", "b", None, "7"] * 3, "3 numbers and 6 words.*'7' in row 4"),
-    "text": ([f"sentence {k}" for k in range(12)], "free text.*--drop odd"),
+    "mixed": ([1.5, 2, "x", *range(9)], "11 numbers and 1 words.*'x' in row 3"),
     "infinite": ([1.0, np.inf] * 6, "infinite value in row 2"),
-    "dates": (pd.date_range("2020-01-01", periods=12), "holds dates.*--dates"),
-    "dates in words": (["2020-01-31", "2020-02-01 10:30"] * 6, "holds dates"),
-    "dates with points": (["31.1.2020", "1.2.2020"] * 6, "holds dates"),
-    "other dates": (["2020/1/31", "5/31/24", "31-05-2024"] * 4, "holds dates"),
     "decimals or thousands": (["7", "7,500"] * 6, "'7,500'.*--decimal , .*--categorical odd"),
     "two currencies": (["$5", "€7"] * 6, "several styles \\('\\$5', '€7'\\)"),
     "percent or not": (["5 %", "7"] * 6, "several styles"),
@@ -222,6 +217,36 @@ def test_a_column_that_cannot_be_used_is_refused_by_name(case):
         inspect_columns(frame_of(odd=values))
 
 
+LEFT_OUT = {
+    "text": ([f"sentence {k}" for k in range(12)], "free text or an id.*--categorical odd"),
+    "nearly all words": ([*"abcdefg", None, "7", *"hij"], "free text or an id"),
+    "the index": (range(7, 19), "the number of the row"),
+    "dates": (pd.date_range("2020-01-01", periods=12), "dates .--dates"),
+    "dates in words": (["2020-01-31", "2020-02-01 10:30"] * 6, "dates .--dates"),
+    "dates with points": (["31.1.2020", "1.2.2020"] * 6, "dates .--dates"),
+    "other dates": (["2020/1/31", "5/31/24", "31-05-2024"] * 4, "dates .--dates"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_a_column_that_tells_only_the_row_is_left_out_with_a_note(case):
+    values, message = LEFT_OUT[case]
+    found = inspect_columns(frame_of(odd=values))
+    assert found.dropped == ("odd",)
+    assert re.search(f"column 'odd' is {message}.*: dropped", str(found.notes))
+
+
+def test_a_few_numbers_and_words_are_categories_with_a_note():
+    for values, told in (
+        ([1.5, 2, "x", 4] * 3, "9 numbers and 3 words, the first odd value being 'x' in row 3"),
+        (["a", "b", None, "7"] * 3, "3 numbers and 6 words, the first odd value being '7' in row"),
+    ):
+        found = inspect_columns(frame_of(odd=values))
+        assert found.levels == ("hue", "odd")
+        assert told in str(found.notes)
+        assert "all are taken as categories" in str(found.notes)
+
+
 @pytest.mark.parametrize("values", [["3.9.18", "3.10.13"], ["1.2.42", "1.2.3"], ["12/31", "1/2"]])
 def test_versions_and_codes_are_no_dates(values):
     assert inspect_columns(frame_of(odd=values * 6)).levels == ("hue", "odd")
@@ -229,14 +254,17 @@ def test_versions_and_codes_are_no_dates(values):
 
 def test_long_text_that_repeats_a_little_is_still_text():
     words = [f"w{k % 35}" for k in range(60)]
-    with pytest.raises(InvalidInputError, match="35 different values in 60 rows"):
-        inspect_columns(frame_of(60, odd=words))
+    found = inspect_columns(frame_of(60, odd=words))
+    assert found.dropped == ("odd",)
+    assert "35 different values in 60 rows" in str(found.notes)
     assert "35 levels" in str(inspect_columns(frame_of(80, odd=[f"w{k % 35}" for k in range(80)])))
 
 
 def test_useless_columns_are_dropped_and_odd_ones_noted():
     found = inspect_columns(
-        frame_of(empty=[None] * 12, same=3, one_word="x", ident=range(12), gap=[1.0, None] * 6)
+        frame_of(
+            empty=[None] * 12, same=3, one_word="x", ident=range(24, 0, -2), gap=[1.0, None] * 6
+        )
     )
     assert found.dropped == ("empty", "same", "one_word", "gap")
     assert found.numbers == ("size", "ident")

@@ -31,8 +31,8 @@ MODELS = {
     "MRGEPSVC numerator": MRGEPSVC(manifold="numerator"),
     "TwinSVC": TwinSVC(loss="hinge"),
     "TwinSVC dual": TwinSVC(loss="hinge", ridge=1e-2, tikhonov="dual"),
-    "TwinSVC least squares": TwinSVC(),
-    "TwinSVC graph": TwinSVC(graph=NeighborGraph(5, mode="mutual")),
+    "TwinSVC least squares": TwinSVC(loss="least_squares"),
+    "TwinSVC graph": TwinSVC(loss="least_squares", graph=NeighborGraph(5, mode="mutual")),
 }
 EVERY_MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 MAIN_MODELS = pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_the_foot_of_a_row_is_on_the_plane(model):
 def test_against_the_rest_several_classes_decide_by_the_nearest_plane(model, kernel):
     labels = np.array(["c", "a", "b"])[Y]
     model = fitted(model, labels=labels, kernel=kernel, multiclass="one_vs_rest")
-    distances = model.distances(X)
-    assert_array_equal(model.decision_function(X), -distances)
-    assert_array_equal(model.predict(X), model.classes_[distances.argmin(axis=1)])
+    heights = _heights(model)
+    assert_array_equal(model.decision_function(X), -heights)
+    assert_array_equal(model.predict(X), model.classes_[heights.argmin(axis=1)])
     assert list(model.classes_) == ["a", "b", "c"]
 
 
@@ -99,10 +99,15 @@ def test_against_the_rest_several_classes_decide_by_the_nearest_plane(model, ker
 @KERNELS
 def test_two_classes_decide_by_the_difference(model, kernel):
     model = fitted(model, X[TWO], np.where(Y[TWO], "yes", "no"), kernel=kernel)
-    distances = model.distances(X)
-    assert distances.shape == (len(X), 2)
-    assert_array_equal(model.decision_function(X), distances[:, 0] - distances[:, 1])
-    assert_array_equal(model.predict(X) == "yes", distances[:, 1] < distances[:, 0])
+    heights = _heights(model)
+    assert heights.shape == (len(X), 2)
+    assert_array_equal(model.decision_function(X), heights[:, 0] - heights[:, 1])
+    assert_array_equal(model.predict(X) == "yes", heights[:, 1] < heights[:, 0])
+
+
+def _heights(model):
+    """Distances, those of TwinSVC in units of the margins of its planes."""
+    return model.distances(X) / getattr(model, "margins_", 1.0)
 
 
 @EVERY_MODEL

@@ -33,7 +33,7 @@ MODELS = {
     "GEPSVC": GEPSVC(),
     "MRGEPSVC": MRGEPSVC(graph=GRAPH),
     "MRGEPSVC numerator": MRGEPSVC(graph=GRAPH, manifold="numerator"),
-    "TwinSVC": TwinSVC(),
+    "TwinSVC": TwinSVC(loss="least_squares"),
     "TwinSVC hinge": TwinSVC(loss="hinge"),
     "TwinSVC graph": TwinSVC(loss="hinge", graph=GRAPH, graph_weight=0.5),
 }
@@ -161,7 +161,7 @@ def test_a_pair_with_one_plane_has_no_opinion_and_its_classes_are_still_predicte
     rows = np.vstack([ring, core, far])
     labels = np.repeat(["ring", "core", "far"], [60, 30, 40])
     with pytest.warns(ExhaustedWarning, match="no plane describes 'core' against 'ring'"):
-        model = TwinSVC(loss="hinge").fit(rows, labels)
+        model = TwinSVC(loss="hinge", measure="distance").fit(rows, labels)
     missing = [str(plane) for plane in model.planes_ if not plane.normal.any()]
     assert missing == ["'core' against 'ring': nowhere"]
     assert set(model.predict(rows)) == {"ring", "core", "far"}

@@ -198,6 +198,28 @@ def test_breast_cancer(loss):
     assert cross_val_score(pipeline, rows, labels, cv=4).mean() > 0.94
 
 
+@KERNELS
+def test_the_loss_is_the_hinge_for_the_linear_kernel_alone(kernel):
+    loss = "hinge" if kernel == "linear" else "least_squares"
+    found, expected = (TwinSVC(kernel=kernel, loss=name).fit(X, Y) for name in ("auto", loss))
+    assert_array_equal(found.normals_, expected.normals_)
+
+
+@KERNELS
+def test_a_class_of_wide_spread_does_not_lose_its_rows_to_a_narrow_one(kernel):
+    """By distance a row belongs to the plane with the wider margin, wherever it lies."""
+    rng = np.random.default_rng(0)
+    narrow = rng.normal([0.0, 0.0], [0.05, 1.0], (200, 2))
+    wide = rng.normal([3.0, 0.0], [1.0, 1.0], (200, 2))
+    rows, labels = np.vstack([narrow, wide]), np.repeat([0, 1], 200)
+    model = TwinSVC(kernel=kernel, loss="hinge").fit(rows, labels)
+    by_distance = clone(model).set_params(measure="distance").fit(rows, labels)
+    assert model.score(rows, labels) >= by_distance.score(rows, labels)
+    heights = model.distances(rows) / model.margins_
+    values = model.decision_function(rows)
+    assert_allclose(values, heights[:, 0] - heights[:, 1], atol=1e-12)
+
+
 def test_digits_by_least_squares_and_a_kernel():
     rows, labels = load_digits(return_X_y=True)
     model = TwinSVC(loss="least_squares", kernel="rbf").fit(rows[:450] / 16, labels[:450])
@@ -251,6 +273,7 @@ def test_separable_rows_are_met_at_their_distance(loss):
         {"C2": "C1"},
         {"ridge": "none"},
         {"loss": "squared"},
+        {"measure": "angle"},
         {"tol": 0.0},
     ],
     ids=str,

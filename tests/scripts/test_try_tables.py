@@ -117,21 +117,6 @@ def test_the_usual_reads_numbers_and_words_and_leaves_out_ids():
     assert not usual(train, test, "c")[1].any()
 
 
-@pytest.mark.parametrize(
-    ("said", "options"),
-    [
-        ("Leave it out with --drop 'Individual ID'.", ["--drop 'Individual ID'"]),
-        (
-            "(1) Leave it out with --drop a.b (--drop-ids leaves all). (2) --drop c-d.",
-            ["--drop a.b", "--drop c-d"],
-        ),
-        ("nothing to say", []),
-    ],
-)
-def test_advice_is_read_as_it_is_printed(said, options):
-    assert try_tables.ADVICE.findall(said) == options
-
-
 def test_what_cannot_be_had_says_why(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(foreign_tables, "INSTALLED", [Path("/nowhere/R")])
     monkeypatch.setattr(foreign_tables.shutil, "which", lambda program: None)

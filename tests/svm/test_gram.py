@@ -13,10 +13,10 @@ from marginfold.svm import Automatic, InteriorPoint
 from marginfold.svm.gram import (
     GivenGram,
     RowGram,
-    libsvm_pairs,
     solve_gram,
     solve_in_coordinates,
 )
+from marginfold.svm.pairs import libsvm_pairs
 
 RBF = KernelFunction("rbf", 0.2, 3, 1.0)
 
@@ -40,7 +40,7 @@ def values_of(gram, signs, costs, found):
 def test_the_gap_is_that_of_the_definition_and_closed(C, seed):
     X, signs = noisy(seed=seed)
     costs = C * np.random.default_rng(seed).uniform(0.5, 2.0, len(signs))
-    for gram in (GivenGram(RBF(X, X)), RowGram(RBF, X, np.ones(len(X)))):
+    for gram in (GivenGram(RBF(X, X)), RowGram(np.ones(len(X)), RBF, X)):
         found = solve_gram(gram, signs, costs, tol=1e-8)
         primal, dual_value, dual = values_of(gram, signs, costs, found)
         assert found.converged
@@ -83,21 +83,21 @@ def test_rows_that_are_copies_of_one_give_a_constant():
 def test_sparse_rows_are_the_same_rows():
     X, signs = noisy(120)
     X, costs, ones = np.where(np.abs(X) > 0.3, X, 0.0), np.full(120, 2.0), np.ones(120)
-    dense = solve_gram(RowGram(RBF, X, ones), signs, costs, tol=1e-8)
-    sparse = solve_gram(RowGram(RBF, sp.csr_array(X), ones), signs, costs, tol=1e-8)
+    dense = solve_gram(RowGram(ones, RBF, X), signs, costs, tol=1e-8)
+    sparse = solve_gram(RowGram(ones, RBF, sp.csr_array(X)), signs, costs, tol=1e-8)
     assert_allclose(sparse.coefs, dense.coefs, atol=1e-7)
 
 
 def test_multipliers_of_all_pairs_in_one_call_are_those_of_each_pair():
     X, y = make_classification(200, 6, n_informative=6, n_redundant=0, n_classes=4, random_state=0)
     costs = np.random.default_rng(0).uniform(0.5, 3.0, 200)
-    pairs = libsvm_pairs(RowGram(RBF, X, np.ones(200)), y, costs)
+    pairs = libsvm_pairs(RowGram(np.ones(200), RBF, X), y, costs)
     for first, second in ((0, 1), (1, 3), (2, 3)):
         rows = np.flatnonzero((y == first) | (y == second))
         signs = np.where(y[rows] == second, 1.0, -1.0)
-        gram = RowGram(RBF, X[rows], np.ones(len(rows)))
+        gram = RowGram(np.ones(len(rows)), RBF, X[rows])
         found = solve_gram(gram, signs, costs[rows], tol=1e-8)
-        assert_allclose(pairs(first, second).dual, signs * found.coefs, atol=0.05)
+        assert_allclose(pairs.of_pair(first, second).dual, signs * found.coefs, atol=0.05)
 
 
 @pytest.mark.parametrize("C", [1.0, 1e7, 1e10])

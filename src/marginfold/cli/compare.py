@@ -63,9 +63,10 @@ if TYPE_CHECKING:
     from marginfold.protocols.run import Summary
     from marginfold.protocols.studies import Task
 
-CLOCK = 3.0
-"""The clock stops a comparison after so many budgets: then the plan was far too low, or the machine
-is very busy with something else.  After one budget no further method is begun."""
+BEGINNING, CLOCK = 2.0, 3.0
+"""Budgets after which no further method is begun, and after which the clock stops a comparison: the
+plan was far too low, or the machine is busy with something else.  Half the speed that is planned
+for still gives the same answer."""
 
 LEAST_CLOCK = 60.0
 """Seconds that the clock allows, however small the budget."""
@@ -296,7 +297,7 @@ class _Work:
         from marginfold.compare.race import rounds
 
         begun = time.monotonic()
-        self.deadline = begun + max(self.comparison.budget or inf, LEAST_BEGUN)
+        self.deadline = begun + max(BEGINNING * (self.comparison.budget or inf), LEAST_BEGUN)
         try:
             with (
                 _clock(seconds),
@@ -354,8 +355,8 @@ class _Work:
         """Return why a task is not begun: its method is a new one, and the budget is spent."""
         if task.method not in self.begun and time.monotonic() > self.deadline:
             return (
-                f"not begun within the budget of {self.comparison.budget:g} s; the same command "
-                "takes it up"
+                f"not begun within twice the budget of {self.comparison.budget:g} s; the same "
+                "command takes it up"
             )
         self.begun.add(task.method)
         return ""

@@ -32,7 +32,8 @@ MAX_LEVELS = 30
 """Levels of a categorical column that get a feature of their own; rarer ones share one."""
 
 TEXT_SHARE = 0.5
-"""Distinct values per row above which a column with more than `MAX_LEVELS` is free text."""
+"""Distinct values per row above which a column with more than `MAX_LEVELS` is free text, unless so
+many of them are numbers; up to which a column of some numbers and words is one of categories."""
 
 MISSING_LEVEL = "(missing)"
 """The level of a missing value."""
@@ -75,14 +76,15 @@ def inspect_columns(
     -------
     Columns
         Numbers (also with percent signs, currencies and grouped thousands), levels (strings, truth
-        values, categories), and the columns that are dropped because they are empty or constant;
-        notes say what was dropped, what was read as a number and what looks odd.
+        values, categories), and the columns that are dropped: empty and constant ones, free text,
+        words that all differ, dates (unless they are asked for) and the number of the row; notes
+        say what was dropped, what was read as a number and what looks odd.
 
     Raises
     ------
     InvalidInputError
-        If columns hold numbers and words, free text, infinite numbers, dates or objects; it names
-        all of them.
+        If columns hold many numbers and some words, infinite numbers or objects; it names all of
+        them.
 
     Examples
     --------
@@ -329,16 +331,18 @@ def _found(
     elif is_code:
         _check_plain(name, column)
     else:
-        style = _style(name, column, reading, decimal)
+        style = _style(name, column, decimal)
     is_level = is_level and style is None
     reason = _useless(column, is_level)
-    if not reason and reading.drop_ids and not is_code and _is_identifier(column, style):
-        reason = "an identifier, all values differ"
+    if not reason and not is_code:
+        reason = _unusable(name, column, style, reading)
     if reason:
         return _Found("dropped", (f"column {name!r} is {reason}: dropped",))
+    if isinstance(style, DateStyle):
+        _check_order(name, style, column)
     if is_level:
-        _check_words(name, column, is_code)
-        return _Found("levels", tuple(_level_notes(name, column)))
+        mixed = [] if is_code else _check_words(name, column)
+        return _Found("levels", (*mixed, *_level_notes(name, column)))
     notes = _number_notes(name, column)
     return _Found("numbers", (*_style_notes(name, column, style), *notes), style)
 
@@ -355,12 +359,12 @@ def _check_plain(name: str, column: pd.Series) -> pd.Series:
     return present
 
 
-def _style(name: str, column: pd.Series, reading: Reading, decimal: str | None) -> Style | None:
+def _style(name: str, column: pd.Series, decimal: str | None) -> Style | None:
     """Return how numbers or dates are written; None for words; refuse what is not certain."""
     texts = _texts(_iso(column) if _is_date_like(column) else column)
     dates = date_style(texts)
     if dates is not None:
-        return _checked_dates(name, dates, texts, reading)
+        return dates
     _check_plain(name, column)
     if not all(isinstance(text, str) for text in _present(column).tolist()):
         return None
@@ -386,20 +390,13 @@ def _is_plain(text: str) -> bool:
     return True
 
 
-def _checked_dates(name: str, style: DateStyle, texts: list[str], reading: Reading) -> DateStyle:
-    if not reading.dates:
-        raise InvalidInputError(
-            f"column {name!r} holds dates ({shown(texts[0])}); take them as numbers, days since "
-            f"the earliest, with --dates, leave it out with {_drop(name)}, or take it as "
-            f"categories with {_categories(name)}."
-        )
+def _check_order(name: str, style: DateStyle, column: pd.Series) -> None:
     if style.day_first is None:
         raise InvalidInputError(
-            f"column {name!r} holds dates such as {shown(texts[0])}, whose values do not tell the "
-            "day from the month; write them as 2024-05-31, or leave the column out with "
+            f"column {name!r} holds dates such as {shown(_texts(column)[0])}, whose values do not "
+            "tell the day from the month; write them as 2024-05-31, or leave the column out with "
             f"{_drop(name)}."
         )
-    return style
 
 
 def _is_date_like(column: pd.Series) -> bool:
@@ -429,35 +426,57 @@ def _present(column: pd.Series) -> pd.Series:
     return column[column.notna().to_numpy()]
 
 
-def _is_identifier(column: pd.Series, style: Style | None) -> bool:
-    """Return whether all values are there and differ, and are whole numbers or words."""
-    words = style is None and column.dtype.kind not in "fb"
-    return words and bool(column.notna().all()) and column.nunique() == len(column) > 2
+def _unusable(name: str, column: pd.Series, style: Style | None, reading: Reading) -> str:
+    """Return why a column tells no more than which row it is in, or an empty string."""
+    if isinstance(style, DateStyle):
+        return "" if reading.dates else "dates (--dates takes them as days since the earliest)"
+    if style is not None:
+        return ""
+    distinct, n = column.nunique(), len(column)
+    if _is_number(column):
+        if _counts_rows(column):
+            return "the number of the row"
+        all_differ = column.dtype.kind in "iu" and distinct == n > 2
+        return "an identifier, all values differ" if reading.drop_ids and all_differ else ""
+    n_present = int(column.notna().sum())
+    if distinct > max(MAX_LEVELS, TEXT_SHARE * n) or 2 < distinct == n_present:
+        texts = _texts(column)
+        if sum(map(is_written_number, texts)) < TEXT_SHARE * len(texts):
+            return (
+                f"free text or an identifier, {distinct} different values in {n} rows such as "
+                f"{shown(texts[0])} ({_categories(name)} takes it all the same)"
+            )
+    return ""
 
 
-def _check_words(name: str, column: pd.Series, is_code: bool) -> None:
-    """Refuse columns that are neither numbers nor a few repeated words."""
+def _counts_rows(column: pd.Series) -> bool:
+    """Return whether whole numbers only count the rows, as the index of a saved table does."""
+    values = column.to_numpy()
+    return column.dtype.kind in "iu" and len(values) > 2 and bool((np.diff(values) == 1).all())
+
+
+def _check_words(name: str, column: pd.Series) -> list[str]:
+    """Refuse columns of numbers and words, unless they are few; return what to note of those."""
     present = _present(column)
-    if is_code or all(isinstance(value, bool) for value in present.tolist()):
-        return
+    if all(isinstance(value, bool) for value in present.tolist()):
+        return []
     known = {value: is_written_number(str(value)) for value in present.unique().tolist()}
     is_number = np.array([known[value] for value in present.tolist()], dtype=bool)
     if 0 < is_number.sum() < len(present):
-        raise InvalidInputError(_mixed(name, present, is_number, column))
+        told = _mixed(name, present, is_number, column)
+        if len(known) > min(MAX_LEVELS, TEXT_SHARE * len(column)):
+            raise InvalidInputError(
+                f"{told}; mend it (what is missing stays empty), leave the column out with "
+                f"{_drop(name)}, or take all as categories with {_categories(name)}."
+            )
+        return [f"{told}; all are taken as categories"]
     if len(present) and is_number.all() and not all(map(_is_plain, known)):
         raise InvalidInputError(
             f"column {name!r} holds numbers in several styles "
             f"({', '.join([*map(shown, known)][:3])}); write them in one, leave it out with "
             f"{_drop(name)}, or take it as categories with {_categories(name)}."
         )
-    distinct = present.nunique()
-    if distinct > max(MAX_LEVELS, TEXT_SHARE * len(column)) or 2 < distinct == len(present):
-        ids = " (--drop-ids leaves out all columns whose values all differ)"
-        raise InvalidInputError(
-            f"column {name!r} is free text or an identifier: {distinct} different values in "
-            f"{len(column)} rows, such as {shown(present.iloc[0])}. Leave it out with "
-            f"{_drop(name)}{ids if _is_identifier(column, None) else ''}."
-        )
+    return []
 
 
 def _mixed(name: str, present: pd.Series, is_number: Any, column: pd.Series) -> str:
@@ -467,9 +486,7 @@ def _mixed(name: str, present: pd.Series, is_number: Any, column: pd.Series) -> 
     row = np.flatnonzero(column.notna().to_numpy())[first] + 1
     return (
         f"column {name!r} mixes types: {n_numbers} numbers and {n_words} words, the first odd "
-        f"value being {shown(present.iloc[first])} in row {row}; mend it (what is missing stays "
-        f"empty), leave the column out with {_drop(name)}, or take all as categories "
-        f"with {_categories(name)}."
+        f"value being {shown(present.iloc[first])} in row {row}"
     )
 
 

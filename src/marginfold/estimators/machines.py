@@ -19,8 +19,16 @@ from marginfold.linalg.tall import Array, SharedRows
 from marginfold.runtime.jit import compiled_module
 from marginfold.runtime.progress import report
 from marginfold.svm import Automatic, SVMBatch, SVMSolution, SVMSolver
-from marginfold.svm.gram import GivenGram, Gram, Multipliers, solve_gram, solve_in_coordinates
+from marginfold.svm.gram import (
+    GivenGram,
+    Gram,
+    GramSolution,
+    Multipliers,
+    solve_gram,
+    solve_in_coordinates,
+)
 from marginfold.svm.interior_point import MANY_DIMENSIONS
+from marginfold.svm.pairs import PairMultipliers, exact_pairs
 
 GRAM_ROWS, GRAM_SECONDS = 4.0, 2.2e-11
 """Rows, in units of the (many) coordinates, up to which a pair is solved by the Gram matrix of its
@@ -258,9 +266,41 @@ def gram_machine(
         found = solve_in_coordinates(gram, signs, costs, solver)
     above = float(costs[signs > 0].sum())
     side = min(above, float(costs.sum()) - above)
-    spread = gram.spread
+    return _gram_machine(found, side, gram.spread, float(gram.diagonal.mean()))
+
+
+def pair_machines(
+    K: Array, labelled: LabelledRows, C: float, near: PairMultipliers
+) -> list[Machine | None]:
+    """Solve pairs of classes together, by the kernel matrix of all rows; None for those left.
+
+    The weights are coefficients of all rows.
+    """
+    costs = labelled.costs(PART, C)
+    found = exact_pairs(K, costs, near)
+    if all(machine is None for machine in found):
+        return [None] * len(found)
+    n_classes, codes = labelled.n_classes, labelled.codes
+    members = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
+    sums, counts, total_costs = members.T @ (K @ members), members.sum(axis=0), costs @ members
+    traces = K.diagonal() @ members
+    machines: list[Machine | None] = []
+    for (a, b), solved in zip(class_pairs(n_classes), found, strict=True):
+        if solved is None:
+            machines.append(None)
+            continue
+        n = counts[a] + counts[b]
+        size = (traces[a] + traces[b]) / n
+        spread = max(size - (sums[a, a] + 2.0 * sums[a, b] + sums[b, b]) / n**2, 0.0)
+        side = float(min(total_costs[a], total_costs[b]))
+        machines.append(_gram_machine(solved, side, float(spread), float(size)))
+    return machines
+
+
+def _gram_machine(found: GramSolution, side: float, spread: float, size: float) -> Machine:
+    """Return a machine; rows of mean square ``size`` that do not spread are not separated."""
     gain, separates = gain_over_constant(found.objective, side, spread)
-    separates &= spread > NO_SPREAD * float(gram.diagonal.mean())
+    separates &= spread > NO_SPREAD * size
     return Machine(
         found.coefs, found.intercept, gain, separates, found.gap, found.n_iter, found.converged
     )

@@ -192,7 +192,7 @@ class MarginMap(
     is one of them by chance: a saturated map is warned of.
 
     Margins of pairs of classes make the best map as votes, with ties broken by their sums, as
-    ``decision_function`` of `GESVC` and of scikit-learn's ``SVC`` has them: the sums alone lose 9
+    ``decision_function`` of `GESVC` and of scikit-learn's ``SVC`` have them: the sums alone lose 9
     points on vowel and 4 on usps.
 
     A classifier that knows its training rows by heart shows them nearer to the anchors than new

@@ -79,7 +79,8 @@ class MRGEPSVC(NearestPlane):
     coef_ : array of shape (n_planes, n_features)
         Unit normals in input units (linear kernel only).
     intercept_ : array of shape (n_planes,)
-        Offsets in input units (linear kernel only).
+        Offsets in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
+        if the rows are far from 0; ``distances`` subtracts the mean first and does not.
     eigenvalues_ : array of shape (n_planes,)
         The ratios attained: larger is better.
     classes_ : array of shape (n_classes,)
@@ -208,7 +209,8 @@ class GEPSVC(MRGEPSVC):
     coef_ : array of shape (n_planes, n_features)
         Unit normals in input units (linear kernel only).
     intercept_ : array of shape (n_planes,)
-        Offsets in input units (linear kernel only).
+        Offsets in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
+        if the rows are far from 0; ``distances`` subtracts the mean first and does not.
     eigenvalues_ : array of shape (n_planes,)
         The ratios attained: larger is better.
     classes_ : array of shape (n_classes,)

@@ -109,6 +109,9 @@ class NearestPlane(OneVsRestClassifier):
     def _planes(self, rows: PlaneRows) -> tuple[Array, Array]:
         """Return normals (rows) and offsets of the planes, and set what certifies them."""
 
+    def _keep_lengths(self, lengths: Array, placed: Array) -> None:
+        """Take note of the lengths of the normals, which are made 1, and of which there are."""
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the planes.
 
@@ -172,6 +175,7 @@ class NearestPlane(OneVsRestClassifier):
         norms[placed] *= -_sides(heights, normals)[placed]
         normals /= norms[:, None]
         normals[~placed] = 0.0
+        self._keep_lengths(np.abs(norms), placed)
         self.normals_, self.offsets_ = np.ascontiguousarray(normals), offsets / norms
         if not placed.all():
             distances = heights.largest / np.abs(norms)
@@ -259,24 +263,28 @@ class NearestPlane(OneVsRestClassifier):
         heights += self.offsets_
         return np.asarray(np.abs(heights, out=heights))
 
-    def _decision_values(self, X: Any) -> Array:
-        """Return how much nearer the plane of a class is: the negative distances.
+    def _heights(self, X: Any) -> Array:
+        """Return how far valid rows are from each plane, in the measure that decides."""
+        return self._distances(X)
 
-        Two classes: the distance to the first plane minus that to the second.  One against one:
+    def _decision_values(self, X: Any) -> Array:
+        """Return how much nearer the plane of a class is: the negative heights.
+
+        Two classes: the height above the first plane minus that above the second.  One against one:
         the votes of all pairs, each by that difference; a pair that lacks a plane has no opinion.
         """
         n_classes, n_planes = len(self.classes_), len(self.normals_)
         if n_planes == n_classes:
-            distances = self._distances(X)
-            return distances[:, 0] - distances[:, 1] if n_classes == 2 else -distances
+            heights = self._heights(X)
+            return heights[:, 0] - heights[:, 1] if n_classes == 2 else -heights
         missing = np.logical_not(np.any(self.normals_, axis=1))
         silent = np.zeros(n_planes // 2, dtype=bool)
         if not missing.all():
             silent = missing[0::2] | missing[1::2]
         values, size = np.empty((X.shape[0], n_classes)), max(1, BLOCK_BYTES // (8 * n_planes))
         for start in range(0, len(values), size):
-            distances = self._distances(X[start : start + size])
-            margins = np.where(silent, 0.0, distances[:, 0::2] - distances[:, 1::2])
+            heights = self._heights(X[start : start + size])
+            margins = np.where(silent, 0.0, heights[:, 0::2] - heights[:, 1::2])
             values[start : start + size] = one_vs_one_values(margins, n_classes)
         return values
 

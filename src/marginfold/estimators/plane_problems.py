@@ -27,7 +27,7 @@ from marginfold.geometry.tikhonov import TikhonovBasis
 from marginfold.linalg.blocks import Block, RowBlocks
 from marginfold.linalg.decompositions import qr
 from marginfold.linalg.tall import Array
-from marginfold.svm import BlockRows, InteriorPoint, SVMBatch, SVMSolution, SVMSolver
+from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ def on_mirrored(work: Callable[..., T], rest: Rest, block: Block, *args: Any) ->
 
 
 def solve_hinge(
-    problem: PlaneProblem, F: Array, cost: float, solver: InteriorPoint
+    problem: PlaneProblem, F: Array, cost: float, solver: SVMSolver
 ) -> BoxSolution | SVMSolution:
     """Solve the problem of a plane, in coordinates in which ``F F'`` is the identity."""
     rows, task = problem.rows, problem.task

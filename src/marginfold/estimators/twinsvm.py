@@ -12,12 +12,12 @@ from marginfold.estimators.inputs import uncertified_note
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_problems import solve_hinge
 from marginfold.estimators.plane_rows import PlaneProblem, PlaneRows
-from marginfold.feature_maps import KernelLike
+from marginfold.feature_maps import KernelLike, is_linear
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg import definite_factor
 from marginfold.linalg.tall import Array
-from marginfold.svm import InteriorPoint
+from marginfold.svm import Automatic
 from marginfold.validation.parameters import (
     FACTOR,
     POSITIVE_FACTOR,
@@ -42,6 +42,8 @@ class TwinSVC(NearestPlane):
     The first is a quadratic program with a box, solved exactly; the second a linear system.  The
     rest is one other class, for each pair of classes, or all others.  The hinge has one side: the
     rest should lie on one side of the plane of a class.  For classes that cross take `GEPSVC`.
+    With least squares and C = 1 the two planes of two classes are nearly parallel: linear, this is
+    linear discriminant analysis.
 
     Parameters
     ----------
@@ -53,17 +55,21 @@ class TwinSVC(NearestPlane):
     ridge : float or "auto", default="auto"
         Weight of the Tikhonov term T, which makes the problem definite; "auto" is 5e-4 of the trace
         of P, for any number of coordinates.
-    loss : {"least_squares", "hinge"}, default="least_squares"
-        Loss of the rows of the rest, see the two problems above.
+    loss : {"auto", "hinge", "least_squares"}, default="auto"
+        Loss of the rows of the rest, see the two problems above.  "auto" is the hinge for the
+        linear kernel and least squares for all others, where the hinge is no better and slower.
+    measure : {"margin", "distance"}, default="margin"
+        How near a row is to a plane: by its height ``|h'v|``, which should be 0 on the class and 1
+        on the rest, or by its distance ``|h'v| / |w|`` (003).  Two planes of different lengths
+        have different margins: the distance favours the class with the wider one.
     graph : graph rule or str, default=None
         The graph on the rows of each class, built class by class, such as
         ``NeighborGraph(mode="mutual")``: neighbors whose heights above the plane differ are
         penalised.  None is no graph.
     graph_weight : float, default=0.1
-        Weight of the graph.  On 12 data sets (``benchmarks/twin_planes.py``) the graph had no
-        measurable use: 0.1 changed the accuracy by -0.2 points on average with the linear kernel
-        (95 % interval -0.4 to 0.0) and by +0.1 with the rbf kernel (-0.2 to 0.4); a weight of 1
-        cost 3.4 points with the linear one.
+        Weight of the graph.  On 11 data sets (``benchmarks/twin_planes.py``) the graph had no
+        measurable use: 0.1 changed the accuracy by 0.0 points on average with either kernel (95 %
+        interval -0.3 to 0.2); a weight of 1 cost 1.8 points with the linear one.
     tikhonov : {"rkhs", "dual"}, default="rkhs"
         T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
         ``w = sum_i u_i z_i`` (the least norm).
@@ -96,10 +102,13 @@ class TwinSVC(NearestPlane):
         that a plane is to be far from lie on the negative side on average.
     offsets_ : array of shape (n_planes,)
         ``|z @ normal + offset|`` is the distance.
+    margins_ : array of shape (n_planes,)
+        Distance from each plane at which rows of the rest cost nothing, ``1 / |w|``.
     coef_ : array of shape (n_planes, n_features)
         Unit normals in input units (linear kernel only).
     intercept_ : array of shape (n_planes,)
-        Offsets in input units (linear kernel only).
+        Offsets in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
+        if the rows are far from 0; ``distances`` subtracts the mean first and does not.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     feature_map_ : object
@@ -132,7 +141,8 @@ class TwinSVC(NearestPlane):
         "C1": POSITIVE_FACTOR,
         "C2": Either(Choice(None), POSITIVE_FACTOR),
         "ridge": Either(Choice("auto"), POSITIVE_FACTOR),
-        "loss": Choice("hinge", "least_squares"),
+        "loss": Choice("auto", "hinge", "least_squares"),
+        "measure": Choice("margin", "distance"),
         "graph_weight": FACTOR,
         "tol": TOLERANCE,
     }
@@ -143,7 +153,8 @@ class TwinSVC(NearestPlane):
         C1: float = 1.0,
         C2: float | None = None,
         ridge: float | str = "auto",
-        loss: str = "least_squares",
+        loss: str = "auto",
+        measure: str = "margin",
         graph: str | GraphRule | None = None,
         graph_weight: float = 0.1,
         tikhonov: str = "rkhs",
@@ -157,6 +168,7 @@ class TwinSVC(NearestPlane):
         self.C2 = C2
         self.ridge = ridge
         self.loss = loss
+        self.measure = measure
         self.graph = graph
         self.graph_weight = graph_weight
         self.tikhonov = tikhonov
@@ -174,12 +186,21 @@ class TwinSVC(NearestPlane):
 
     def _planes(self, rows: PlaneRows) -> tuple[Array, Array]:
         self.n_iter_ = 1
-        normals, offsets, self.gap_ = rows.solve(
-            self._hinge if self.loss == "hinge" else self._least_squares
-        )
+        hinge = self.loss == "hinge" or (self.loss == "auto" and is_linear(self.kernel))
+        normals, offsets, self.gap_ = rows.solve(self._hinge if hinge else self._least_squares)
         if self.gap_.max() > self.tol:
             warn(uncertified_note(self, self.gap_.max()), UncertifiedWarning)
         return normals, offsets
+
+    def _keep_lengths(self, lengths: Array, placed: Array) -> None:
+        """Keep the margins; a plane that is nowhere has the least, and so the largest heights."""
+        self.margins_ = 1.0 / lengths
+        if placed.any():
+            self.margins_[~placed] = self.margins_[placed].min()
+
+    def _heights(self, X: Any) -> Array:
+        distances = self._distances(X)
+        return distances / self.margins_ if self.measure == "margin" else distances
 
     def _form(self, problem: PlaneProblem) -> Array:
         """Return A = P + dM M + dT T."""
@@ -193,7 +214,7 @@ class TwinSVC(NearestPlane):
     def _hinge(self, problem: PlaneProblem) -> tuple[Array, float]:
         """Whiten by A = F F': the rest is then a support vector problem without bias."""
         F = definite_factor(self._form(problem))
-        solution = solve_hinge(problem, F, self._cost(problem), InteriorPoint(tol=self.tol))
+        solution = solve_hinge(problem, F, self._cost(problem), Automatic(tol=self.tol))
         self.n_iter_ = max(self.n_iter_, solution.n_iter)
         v = scipy.linalg.solve_triangular(F, solution.coef, lower=True, trans=1, check_finite=False)
         return np.asarray(v), solution.gap

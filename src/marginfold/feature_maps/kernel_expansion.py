@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -18,8 +19,13 @@ from marginfold.feature_maps.kernel_values import (
     square_kernel,
     symmetrised,
 )
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, dense
 from marginfold.validation.parameters import atomic_fit, check_parameters
+
+PART_ROWS, MOST_TAKEN = 128, 0.5
+"""Training rows whose zero weights are skipped together, and the share of the others above which
+nothing is skipped.  The margins of 15,000 rows by 325 pairs of 26 classes take a fifth of the time
+of a product with all weights."""
 
 EXPANSION_PARAMETERS = {name: PARAMETERS[name] for name in ("gamma", "degree", "coef0")}
 
@@ -104,7 +110,23 @@ class KernelExpansion(KernelMap):
 
     def images(self, X: Any, W: Array) -> Array:
         """Do what `project` does with rows that are valid."""
-        return self._times(X, W, np.matmul, PROJECT_BYTES)
+        parts = list(_parts(W))
+        if len(parts) == 1:
+            return self._times(X, W, np.matmul, PROJECT_BYTES)
+        out = np.zeros((X.shape[0], W.shape[1]))
+        size = PROJECT_BYTES // (8 * PART_ROWS)
+        for block in (slice(start, start + size) for start in range(0, len(out), size)):
+            values = np.zeros((len(out[block]), W.shape[1]))
+            for own, columns, weights in parts:
+                values[:, columns] += self._kernel_with(X[block], own) @ weights
+            out[block] = values
+        return out
+
+    def _kernel_with(self, X: Any, own: slice) -> Array:
+        """Return the kernel between rows and some of the training rows."""
+        if self._precomputed:
+            return dense(X[:, self.training_rows_[own]])
+        return self._function(self._moved(X), self.training_rows_[own])
 
     def coordinates(self, X: Any) -> Array:
         """Do what `transform` does with rows that are valid."""
@@ -146,3 +168,18 @@ class KernelExpansion(KernelMap):
     @property
     def _n_features_out(self) -> int:
         return len(self.share_)
+
+
+def _parts(W: Array) -> Iterator[tuple[slice, Any, Array]]:
+    """Yield rows of weights, the columns in which they are not all zero, and the weights there.
+
+    One against one, training rows have weights in the pairs of their class only.
+    """
+    starts = np.arange(0, len(W), PART_ROWS)
+    taken = np.logical_or.reduceat(W != 0, starts, axis=0)
+    if taken.mean() > MOST_TAKEN:
+        yield slice(None), slice(None), W
+        return
+    for start, columns in zip(starts.tolist(), taken, strict=True):
+        rows = slice(start, start + PART_ROWS)
+        yield rows, np.flatnonzero(columns), np.ascontiguousarray(W[rows, columns])

@@ -17,8 +17,8 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 FEW_COLUMNS = 200
 """Coordinates up to which rows are multiplied on one thread, however many they are: the blocks that
-stay in the cache are too small to be cut.  Two threads, alone on two cores, take this share of the
-time of one, in squares of so many columns:
+stay in the cache are too small to be cut.  Two threads, on two cores with a load of one to two by
+others, take this share of the time of one, in squares of so many columns (best of seven):
 
 =============  ====  ====  ====  ====  ====  ====
 columns         100   200   300   500   700  1000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginfold.linalg.tall import Array
-from marginfold.svm.problem import EPS, TOLERANCES, Kernels, Point, SVMProblem
+from marginfold.svm.problem import EPS, TINY, TOLERANCES, Kernels, Point, SVMProblem
 
 
 def certify(problem: SVMProblem, coef: Array, dual: Array, kernels: Kernels) -> Point:
@@ -38,14 +38,16 @@ def _is_doubtful(objective: float, bound: float) -> bool:
 
 
 def feasible(signs: Array, costs: Array, guess: Array) -> Array:
-    """Return multipliers within their bounds, the heavier side scaled so that ``y'a = 0``."""
+    """Return multipliers within their bounds, the heavier side scaled so that ``y'a = 0``.
+
+    Rows are along the last axis; there may be several problems along others.
+    """
     dual = np.minimum(np.maximum(np.nan_to_num(guess, nan=0.0), 0.0), costs)
     above = signs > 0
-    positive = float(np.where(above, dual, 0.0).sum())
-    negative = float(np.where(above, 0.0, dual).sum())
-    if positive != negative:
-        least = min(positive, negative)
-        dual *= np.where(above, least / (positive or 1.0), least / (negative or 1.0))
+    positive = np.where(above, dual, 0.0).sum(axis=-1, keepdims=True)
+    negative = np.where(above, 0.0, dual).sum(axis=-1, keepdims=True)
+    least = np.minimum(positive, negative)
+    dual *= np.where(above, least / np.maximum(positive, TINY), least / np.maximum(negative, TINY))
     return np.asarray(dual)
 
 

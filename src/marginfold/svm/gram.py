@@ -10,9 +10,8 @@ make them exact (`active_set` has the same for rows in coordinates).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 from warnings import catch_warnings, simplefilter
 
@@ -57,6 +56,10 @@ it evaluates at a time where they are too many to keep."""
 
 SAMPLE = 250
 """Rows that tell the variance in feature space where the kernel matrix is not there."""
+
+SEEDS = np.random.RandomState(0)
+"""libsvm draws a seed, to no purpose here: from a generator that is there, not the global one.  To
+make one takes a quarter of the time of a fit of 150 rows."""
 
 LIBSVM_KERNELS = ("rbf", "poly", "sigmoid", "linear")
 """Kernels that libsvm evaluates itself."""
@@ -115,31 +118,22 @@ class GivenGram:
 
 
 @dataclass
-class RowGram:
-    """The kernel among rows, of which only the columns of support vectors are evaluated."""
+class ColumnGram(ABC):
+    """A kernel matrix of which only the columns of support vectors are looked at, and kept."""
 
-    function: KernelFunction
-    X: Any
     diagonal: Array
     _kept: Array = field(init=False)
     _columns: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self._kept = np.zeros(0, dtype=np.intp)
-        self._columns = np.zeros((self.X.shape[0], 0))
+        self._columns = np.zeros((len(self.diagonal), 0))
 
     @property
     def spread(self) -> float:
         """The variance of the rows in feature space."""
-        step = -(-self.X.shape[0] // SAMPLE)
-        return _spread(self.function(self.X[::step], self.X[::step]))
-
-    @property
-    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
-        """What `SVC` is fitted on, and the parameters of its kernel."""
-        f = self.function
-        names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
-        return self.X, names
+        n = len(self.diagonal)
+        return _spread(self.among(np.arange(0, n, -(-n // SAMPLE))))
 
     def times(self, coefs: Array) -> Array:
         """Return K times coefficients."""
@@ -156,6 +150,29 @@ class RowGram:
             self._columns = np.hstack([self._columns, columns]) if whole else columns
         return np.asarray(self._columns @ coefs[self._kept])
 
+    @abstractmethod
+    def among(self, rows: Array) -> Array:
+        """Return K among some rows."""
+
+    @abstractmethod
+    def _evaluated(self, columns: Array) -> Array:
+        """Return some columns of K."""
+
+
+@dataclass
+class RowGram(ColumnGram):
+    """The kernel among rows."""
+
+    function: KernelFunction
+    X: Any
+
+    @property
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """What `SVC` is fitted on, and the parameters of its kernel."""
+        f = self.function
+        names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
+        return self.X, names
+
     def among(self, rows: Array) -> Array:
         """Return K among some rows."""
         return self.function(self.X[rows], self.X[rows])
@@ -165,11 +182,45 @@ class RowGram:
         return self.function(self.X, self.X[columns])
 
 
+@dataclass
+class PartGram(ColumnGram):
+    """Some rows and columns of a kernel matrix in memory, which is not copied."""
+
+    whole: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, K: Array, rows: Array) -> PartGram:
+        """Return the part of K among some rows."""
+        return cls(K.diagonal()[rows], K, rows)
+
+    @property
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """What `SVC` is fitted on, and the parameters of its kernel."""
+        return self.among(np.arange(len(self.rows))), {"kernel": "precomputed"}
+
+    def among(self, rows: Array) -> Array:
+        """Return K among some of the rows."""
+        own = self.rows[rows]
+        return np.asarray(self.whole[own[:, None], own])
+
+    def _evaluated(self, columns: Array) -> Array:
+        return np.asarray(self.whole[self.rows[:, None], self.rows[columns]])
+
+
 class Multipliers(NamedTuple):
     """Nearly optimal multipliers of one problem, and the iterations that they took."""
 
     dual: Array
     n_iter: int
+
+
+class Certificate(NamedTuple):
+    """Values of points, lower bounds of the optimal ones, and the relative gaps between them."""
+
+    objectives: Array
+    bounds: Array
+    gaps: Array
 
 
 @dataclass(frozen=True)
@@ -211,7 +262,7 @@ def solve_gram(
     tol : float
         Relative duality gap to reach.
     start : Multipliers, optional
-        Those of libsvm, if it has solved this problem (`libsvm_pairs`).
+        Those of libsvm, if it has solved this problem (`pairs.libsvm_pairs`).
 
     Examples
     --------
@@ -237,34 +288,9 @@ def solve_gram(
     return replace(best, n_iter=iterations, converged=best.gap <= tol)
 
 
-def libsvm_pairs(
-    gram: Gram, codes: Array, costs: Array
-) -> Callable[[int, int], Multipliers] | None:
-    """Let libsvm solve all pairs of classes in one call; None if it fails on one of them.
-
-    Returns a function of two class codes, of which the second is the larger: the multipliers of the
-    rows of these classes, in their order.
-    """
-    svc = _fitted(gram, codes, costs, KKT_TOLERANCES[0])
-    if svc is None:
-        return None
-    table = _dense(svc.dual_coef_)
-    ends = np.append(0, np.cumsum(svc.n_support_))
-    rounds = dict(zip(combinations(range(len(svc.classes_)), 2), svc.n_iter_, strict=True))
-
-    def multipliers(first: int, second: int) -> Multipliers:
-        dual = np.zeros(len(codes))
-        for code, row in ((first, second - 1), (second, first)):
-            own = slice(ends[code], ends[code + 1])
-            dual[svc.support_[own]] = np.abs(table[row, own])
-        return Multipliers(dual[(codes == first) | (codes == second)], int(rounds[first, second]))
-
-    return multipliers
-
-
 def _from_libsvm(gram: Gram, signs: Array, costs: Array, kkt_tol: float) -> Multipliers:
     """Return libsvm's multipliers for one problem, zeros if it fails."""
-    svc = _fitted(gram, signs, costs, kkt_tol)
+    svc = fitted(gram, signs, costs, kkt_tol)
     dual = np.zeros(len(signs))
     if svc is None:
         return Multipliers(dual, 0)
@@ -272,7 +298,7 @@ def _from_libsvm(gram: Gram, signs: Array, costs: Array, kkt_tol: float) -> Mult
     return Multipliers(dual, int(np.max(svc.n_iter_)))
 
 
-def _fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
+def fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
     """Return libsvm's machines, None if one of them is not finite, as for copies of one row."""
     X, kernel = gram.for_libsvm
     svc = SVC(
@@ -280,7 +306,7 @@ def _fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
         tol=kkt_tol,
         max_iter=MOST_ITERATIONS,
         cache_size=CACHE_MEGABYTES,
-        random_state=0,  # else it draws from the global generator, to no purpose
+        random_state=SEEDS,
         **kernel,
     )
     with config_context(assume_finite=True, skip_parameter_validation=True), catch_warnings():
@@ -312,10 +338,8 @@ def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float)
         best = found if best is None or found.gap < best.gap else best
         if best.gap <= EXACT:
             break
-        a, excess = signs * coefs, signs * (f + intercept) - 1.0
-        margin = TOLERANCES.violation
-        new_lower = (lower & (excess >= -margin)) | ((a < 0) & ~upper)
-        new_upper = (upper & (excess <= margin)) | ((a > costs) & ~lower)
+        excess = signs * (f + intercept) - 1.0
+        new_lower, new_upper = repaired(lower, upper, signs * coefs, costs, excess)
         if (new_lower == lower).all() and (new_upper == upper).all():
             break
         lower, upper = new_lower, new_upper
@@ -324,6 +348,16 @@ def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float)
     coefs = signs * dual
     plain = _certified(gram, signs, costs, coefs, gram.times(coefs))
     return plain if best is None or plain.gap < best.gap else best
+
+
+def repaired(
+    lower: Array, upper: Array, dual: Array, costs: Array, excess: Array
+) -> tuple[Array, Array]:
+    """Return active sets in which the rows that violate their sign have moved."""
+    margin = TOLERANCES.violation
+    new_lower = (lower & (excess >= -margin)) | ((dual < 0) & ~upper)
+    new_upper = (upper & (excess <= margin)) | ((dual > costs) & ~lower)
+    return new_lower, new_upper
 
 
 def _spread(K: Array) -> float:
@@ -352,33 +386,47 @@ def _on_margin(K: Array, values: Array, total: float) -> tuple[Array, float]:
     return beta, float((values - K @ beta).mean())
 
 
-def _certified(gram: Gram, signs: Array, costs: Array, coefs: Array, f: Array) -> GramSolution:
-    """Return a point with its best bias and the gap to a bound of the optimal value.
+def certified(
+    diagonal: Array, signs: Array, costs: Array, coefs: Array, f: Array, intercepts: Array
+) -> Certificate:
+    """Return what points with a bias are worth, and their gaps to bounds of the optimal values.
 
-    The bound belongs to multipliers that are feasible.  With ``d`` their difference from the given
-    ones its quadratic part is at most ``coefs'f + 2 d'f + (sum_i |d_i| sqrt(K_ii))^2``.  Rounding
-    of f, in its summands, is counted on both sides.
+    Rows are along the last axis; there may be several problems along others.  The bound belongs to
+    multipliers that are feasible.  With ``d`` their difference from the given ones its quadratic
+    part is at most ``coefs'f + 2 d'f + (sum_i |d_i| sqrt(K_ii))^2``.  Rounding of f, in its
+    summands, is counted on both sides.
     """
-    lengths = np.sqrt(np.maximum(gram.diagonal, 0.0))
+    lengths = np.sqrt(np.maximum(diagonal, 0.0))
     dual = feasible(signs, costs, signs * coefs)
     moved = signs * dual - coefs
-    square = max(float(coefs @ f), 0.0)
-    rounding = EPS * float(np.abs(coefs) @ lengths) * float(lengths.max(initial=0.0))
-    lost = rounding * float(np.abs(coefs).sum())
-    quadratic = square + 2.0 * float(moved @ f) + float(np.abs(moved) @ lengths) ** 2 + lost
-    bound = max(float(dual.sum()) - 0.5 * quadratic, 0.0)
+    square = np.maximum((coefs * f).sum(axis=-1), 0.0)
+    sizes = np.abs(coefs)
+    rounding = EPS * (sizes @ lengths) * lengths.max(initial=0.0)
+    lost = rounding * sizes.sum(axis=-1)
+    quadratic = square + 2.0 * (moved * f).sum(axis=-1) + (np.abs(moved) @ lengths) ** 2 + lost
+    bounds = np.maximum(dual.sum(axis=-1) - 0.5 * quadratic, 0.0)
+    short = 1.0 - signs * (f + np.expand_dims(intercepts, -1))
+    near = np.where(short > -np.expand_dims(rounding, -1), costs, 0.0).sum(axis=-1)
+    objectives = 0.5 * (square + lost) + (costs * np.maximum(short, 0.0)).sum(axis=-1)
+    objectives = objectives + rounding * near
+    gaps = np.maximum(objectives - bounds, 0.0) / np.maximum(objectives, TINY)
+    return Certificate(objectives, bounds, gaps)
+
+
+def _certified(gram: Gram, signs: Array, costs: Array, coefs: Array, f: Array) -> GramSolution:
+    """Return a point with its best bias, or the constant machine if that is better."""
     intercept = best_bias(f, signs, costs)
-    short = 1.0 - signs * (f + intercept)
-    objective = 0.5 * (square + lost) + float(costs @ np.maximum(short, 0.0))
-    objective += rounding * float(costs[short > -rounding].sum())
+    objective, bound, gap = map(
+        float, certified(gram.diagonal, signs, costs, coefs, f, np.array(intercept))
+    )
     if not np.isfinite(objective):
         return GramSolution(coefs, intercept, np.inf, np.inf)
     side = float(costs[signs > 0].sum())
     constant = 2.0 * min(side, float(costs.sum()) - side)
-    if objective > constant:  # the constant machine is better
+    if objective > constant:
         sign = 1.0 if 2.0 * side > costs.sum() else -1.0
         coefs, intercept, objective = np.zeros_like(coefs), sign, constant
-    gap = max(objective - bound, 0.0) / max(objective, TINY)
+        gap = max(constant - bound, 0.0) / max(constant, TINY)
     return GramSolution(coefs, float(intercept), objective, gap)
 
 

@@ -129,7 +129,8 @@ def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -
             width = {"gamma": params["gamma"]} if "gamma" in params else {"kernel": "linear"}
             return SVC(C=params["C"], **width)
         case "TSVM":
-            return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, loss="hinge", **common)
+            common |= {"loss": "hinge", "measure": "distance"}
+            return TwinSVC(C1=params["C"], ridge=TWIN_RIDGE, **common)
         case "GEPSVM":
             return GEPSVC(ridge=params["ridge"], **common)
     return MRGEPSVC(
