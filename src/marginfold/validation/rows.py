@@ -316,7 +316,7 @@ def read_labelled(
         X, y = backend.read_labelled(estimator, X, y, parts)
     else:
         X, y = validate_data(estimator, X, y, **ENTRIES, ensure_min_samples=LEAST_ROWS)
-        _check_entries(estimator, X)
+        check_entries(estimator, X)
     weights = check_weights(gathered(sample_weight), X.shape[0])
     unlabelled = is_unlabelled(y, unlabeled) | missing
     warn_if_class(estimator, y, unlabelled, unlabeled)
@@ -338,7 +338,7 @@ def read_entries(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any:
     many rows.
     """
     X = validate_data(estimator, X, **ENTRIES, ensure_min_samples=least, reset=reset)
-    _check_entries(estimator, X)
+    check_entries(estimator, X)
     return X
 
 
@@ -356,7 +356,7 @@ def row_by_row(method: M) -> M:
     return cast(M, mapped)
 
 
-def _check_entries(estimator: Any, X: Any) -> None:
+def check_entries(estimator: Any, X: Any) -> None:
     """Refuse entries that are not finite, or whose squares overflow, in one pass."""
     largest = _largest_entry(X.data[:, None] if scipy.sparse.issparse(X) else X)
     if not np.isfinite(largest):
