@@ -67,8 +67,8 @@ DEFINITE = ("rbf", "laplacian", "cosine", "linear")
 
 WHOLE_ROWS = 4000
 """Dense rows up to which their kernel matrix is evaluated at once, though libsvm could evaluate the
-columns that it needs: an entry takes it ten times longer.  Fits of 150 to 3200 rows take 0.4 to 0.9
-of the time, of 4500 rows with few support vectors 1.6 times."""
+columns that it needs.  Fits of 150 to 3200 rows take 0.4 to 0.9 of the time (with all pairs at
+once), of 3500 rows as long, of 4500 rows with few support vectors 1.6 times."""
 
 FEW_ROWS = 2000
 """Rows of a pair, on average, up to which libsvm solves all pairs in one call."""

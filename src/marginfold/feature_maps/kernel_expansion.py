@@ -24,7 +24,7 @@ from marginfold.validation.parameters import atomic_fit, check_parameters
 
 PART_ROWS, MOST_TAKEN = 128, 0.5
 """Training rows whose zero weights are skipped together, and the share of the others above which
-nothing is skipped.  The margins of 15,000 rows by 325 pairs of 26 classes take a fifth of the time
+nothing is skipped.  The margins of 15,000 rows by 325 pairs of 26 classes take a third of the time
 of a product with all weights."""
 
 EXPANSION_PARAMETERS = {name: PARAMETERS[name] for name in ("gamma", "degree", "coef0")}
