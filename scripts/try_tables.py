@@ -55,7 +55,7 @@ HELD_OUT = 1 / 3
 TWO_SIDED, ONE_SIDED = 2.576, 2.326
 """Standard deviations of a 99 % interval, and of a 99 % bound."""
 
-NOTHING = "no method is better than the largest class"
+NOTHING = "no method is shown to be better than the largest class"
 """What ``compare`` says, with exit code 1, where there is nothing to keep."""
 
 ALLOWED = 1.0

@@ -105,7 +105,7 @@ BAD_PARAMETERS = {
     "true components": (DIRECT, {"n_components": True}, "n_components must be.*got True"),
     "None components": (DIRECT, {"n_components": None}, "n_components must be.*got None"),
     "NaN components": (DIRECT, {"n_components": np.nan}, "n_components must be.*got nan"),
-    "sharpness zero": ([MarginMap], {"sharpness": 0.0}, "sharpness must be.*'auto'.*> 0; got 0"),
+    "sharpness zero": ([MarginMap], {"sharpness": 0.0}, "sharpness must be.*'auto'.*> 0.*got 0"),
     "sharpness NaN": ([MarginMap], {"sharpness": np.nan}, "sharpness must be.*got nan"),
     "sharpness text": ([MarginMap], {"sharpness": "high"}, "sharpness must be.*got 'high'"),
     "sharpness true": ([MarginMap], {"sharpness": True}, "sharpness must be.*got True"),

@@ -336,7 +336,7 @@ def test_probabilities_that_are_none_name_the_option_that_makes_them(done, refus
     as_table(*groups()).to_csv("t.csv", index=False)
     done("fit", "t.csv", "-t", "kind", "-m", "svc-linear", "-s", "m.skops", "--json")
     line = refused("predict", "m.skops", "t.csv", "--proba")
-    assert "'marginfold fit ... --proba'" in line
+    assert "'marginfold fit ... --method svc-linear --proba'" in line
     done("fit", "t.csv", "-t", "kind", "-m", "pca", "-s", "n.skops", "--json")
     code, out, err = said("predict", "n.skops", "t.csv", "--proba")
     assert code == 0

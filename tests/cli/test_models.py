@@ -28,7 +28,7 @@ JOBS = ("nurse", "čáp", "smith")
 BAD_INPUT = {
     **BAD_TABLES,
     "unknown method": (HEADER + ROWS, ("--method", "lsav"), "did you mean lsva?"),
-    "existing model": (HEADER + ROWS, ("--save", "t.csv"), "exists"),
+    "the table itself": (HEADER + ROWS, ("--save", "t.csv"), "never replaced"),
     "no folder": (HEADER + ROWS, ("--save", "no/where.skops"), "there is no folder"),
     "wrong call": (HEADER + ROWS, ("--dims", "two"), "marginfold fit --help"),
 }

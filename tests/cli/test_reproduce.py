@@ -135,7 +135,7 @@ REFUSED = {
     "two scales": (("reproduce", "lsva", "--quick", "--full"), "exclude each other"),
     "no processes": (("reproduce", "lsva", "--jobs", "0"), "marginfold reproduce --help"),
     "no paper": (("reproduce",), "marginfold reproduce --help"),
-    "run is a file": (("reproduce", "lsva", "--run", "taken"), "The run folder taken cannot"),
+    "run is a file": (("reproduce", "lsva", "--run", "taken"), "the folder taken cannot be made"),
     "no records": (("reproduce", "lsva", "--run", "other"), "cannot be used as records"),
 }
 

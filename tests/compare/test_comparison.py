@@ -21,6 +21,7 @@ from marginfold.compare.methods import (
     PERMUTED_GRAPH,
     SLOW_ROWS,
     Size,
+    procedure,
     suitable,
 )
 from marginfold.compare.pictures import error_curves, row_maps
@@ -323,3 +324,10 @@ def test_a_map_of_scores_that_are_nearly_the_same_is_turned_and_its_rows_keep_th
     turned = np.array([(p.x, p.y) for p in found.points])
     assert pdist(turned) == pytest.approx(pdist(Z[order]))
     assert np.ptp(turned[:, 1]) < 0.2 * np.ptp(turned[:, 0])
+
+
+def test_the_largest_class_is_as_sure_as_the_shares_of_the_classes_allow():
+    labels = np.repeat(["a", "b", "c"], [2, 5, 3])
+    guess = procedure(LARGEST_CLASS, Size.of(labels, 1)).fit(np.zeros((10, 1)), labels)
+    assert set(guess.predict(np.zeros((3, 1)))) == {"b"}
+    np.testing.assert_allclose(guess.predict_proba(np.zeros((1, 1))), [[0.2, 0.5, 0.3]])

@@ -226,6 +226,18 @@ def test_identifiers_are_noted_or_left_out():
     assert kept.levels == ("hue", "code")
 
 
+def test_numbers_of_shuffled_rows_in_a_column_without_a_name_are_left_out_with_a_note(tmp_path):
+    path = tmp_path / "shuffled.csv"
+    BASE.sample(frac=1, random_state=0).to_csv(path)
+    features, _ = read_labelled(path, "kind")
+    found, plain = inspect_columns(features), inspect_columns(BASE.drop(columns="kind"))
+    assert found.dropped == ("Unnamed: 0",)
+    assert (found.numbers, found.levels) == (plain.numbers, plain.levels)
+    assert "'Unnamed: 0' is the number of the row" in str(found.notes)
+    named = features.rename(columns={"Unnamed: 0": "age"})
+    assert "age" in inspect_columns(named).numbers
+
+
 def test_all_bad_columns_are_named_at_once_and_quoted_for_a_shell():
     frame = BASE.assign(
         **{
@@ -362,7 +374,7 @@ def bomb(n_bytes):
 def test_what_does_not_fit_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     monkeypatch.setenv("MARGINFOLD_MEMORY_LIMIT", "20MB")
     (tmp_path / "t.csv.gz").write_bytes(bomb(40_000_000))
-    with pytest.raises(TooLargeError, match=r"Reading .*t.csv.gz needs .* 20 MB are available"):
+    with pytest.raises(TooLargeError, match=r"MB are unpacked so far, .* 20 MB are available"):
         read_table(tmp_path / "t.csv.gz")
     (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"1,2\n" * 2_000_000)
     with pytest.raises(TooLargeError):

@@ -134,5 +134,5 @@ def test_copies_of_one_row_have_no_direction():
 def test_an_error_says_what_it_may_be(cls, C):
     with pytest.raises(InvalidParameterError) as caught:
         cls(C=C).fit(X, Y)
-    expected = f"{cls.__name__}: C must be 'auto' or a finite number > 0; got {C!r}."
+    expected = f"{cls.__name__}: C must be 'auto' or a finite number > 0 and < 1e+150; got {C!r}."
     assert str(caught.value) == expected

@@ -91,10 +91,31 @@ def test_other_failures_name_the_file_and_leave_nothing(tmp_path, monkeypatch):
     assert contents(tmp_path) == {}
 
 
-def test_a_link_is_followed_and_its_end_is_written(tmp_path):
+def test_a_link_is_followed_and_its_end_is_replaced_only_if_told(tmp_path):
+    (tmp_path / "end").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "end")
-    write_file(tmp_path / "link", b"whole")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "end").read_bytes() == b"whole"
     with pytest.raises(InvalidInputError, match="exists"):
         write_file(tmp_path / "link", b"other")
+    write_file(tmp_path / "link", b"whole", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "end").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("end", ["nowhere", "link", "no-folder/file"])
+def test_a_link_to_nothing_is_not_written_through(tmp_path, end, overwrite):
+    (tmp_path / "link").symlink_to(tmp_path / end)
+    for write in (check_writable, lambda path, **how: write_file(path, b"whole", **how)):
+        with pytest.raises(InvalidInputError, match=r"link to .* which is not there"):
+            write(tmp_path / "link", overwrite=overwrite)
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+def test_the_check_tries_the_folder_and_leaves_nothing_behind(tmp_path):
+    assert check_writable(tmp_path / "a.txt") == tmp_path / "a.txt"
+    assert check_writable(tmp_path / ("名" * 80)) == tmp_path / ("名" * 80)  # 240 bytes
+    assert contents(tmp_path) == {}
+    with pytest.raises(InvalidInputError, match="too long"):
+        check_writable(tmp_path / ("a" * 300))
+    with pytest.raises(InvalidInputError, match=r"cannot write /proc/a\.txt"):
+        check_writable("/proc/a.txt")

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from marginfold.cli.errors import FAILED
+from marginfold.cli.fit import METHODS
 from marginfold.cli.options import (
     JOBS,
+    RECORDS,
     RUNS,
     Categorical,
     Dates,
@@ -45,14 +47,15 @@ from marginfold.cli.output import (
     kept_in,
     show_error,
     show_json,
+    show_line,
     show_notes,
     show_table,
     show_words,
 )
 from marginfold.cli.standings import Standings, shown_standings
+from marginfold.cli.writing import Later, check_outputs
 from marginfold.errors import InvalidParameterError, MarginfoldWarning
 from marginfold.runtime.extras import require
-from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
@@ -98,12 +101,17 @@ What was computed is kept in marginfold-runs/compare-NAME (--run names another f
 comparison goes on where it was. With --scheduler the rows are sent to the cluster, whose machines
 need not see the file. --save fits the best method to all rows as it was measured, choices inside,
 and writes a model for 'marginfold predict'. The exit code is 1 if no method could be measured, or
-if there is nothing to save because none is better than the largest class.
+if there is nothing to save because none is shown to be better than the largest class.
 """
 
 
 Methods = Annotated[
-    str | None, typer.Option("--methods", help="Names apart by commas; all by default.")
+    str | None,
+    typer.Option(
+        "--methods",
+        metavar="NAMES",
+        help=f"Apart by commas, of {', '.join(METHODS)}; all that suit by default.",
+    ),
 ]
 Protocol = Annotated[
     str, typer.Option(help="nested: choose inside the training rows; paper: on the test rows.")
@@ -153,7 +161,14 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
-    _check(protocol, report, save, overwrite)
+    folder = run or Path(RUNS) / f"compare-{Path(data).name.split('.')[0]}"
+    _check(protocol, report, save)
+    check_outputs(
+        {"--report": report, "--save": save},
+        inputs=[Path(data), folder / RECORDS],
+        overwrite=overwrite,
+        run=folder,
+    )
     seconds = _seconds(budget, thorough)
     check_scheduler(jobs, scheduler)
     from marginfold.compare.comparison import conclude
@@ -168,7 +183,6 @@ def compare(
         comparison = Comparison.of(
             source, names, protocol=protocol, n_folds=folds, n_repeats=repeats, budget=seconds
         )
-        folder = run or Path(RUNS) / f"compare-{Path(data).name.split('.')[0]}"
         store = stack.enter_context(RecordStore(folder))
         if not as_json:
             show_notes(about_the_sample(comparison))
@@ -176,25 +190,31 @@ def compare(
             work = _Work(comparison, store, jobs, scheduler, report is not None, as_json)
             stopped = work.run(None if seconds is None else max(CLOCK * seconds, LEAST_CLOCK))
         verdict = conclude(comparison, store, stopped=stopped)
-        if report is not None:
-            _write(report, comparison, verdict, store, overwrite)
+        reported = saved = None
+        later = Later()
+        with later:
+            reported = _reported(report, comparison, verdict, store, overwrite)
         show_notes(comparison.notes)
-        saved = _kept(save, verdict, comparison, overwrite)
+        with later:
+            saved = _kept(save, verdict, comparison, overwrite)
         if as_json:
-            show_json(_result(data, comparison, verdict, work.counts(), folder, report, saved))
+            show_json(_result(data, comparison, verdict, work.counts(), folder, reported, saved))
         else:
             _show(verdict, comparison, saved)
-            typer.echo(f"records: {store.path}")
-            if report is not None:
-                typer.echo(f"report:  {report}")
+            show_line(f"records: {store.path}")
+            if reported is not None:
+                show_line(f"report:  {reported}")
+    later.end()
     if not verdict.best:
         _fail(verdict)
     if save is not None and saved is None:
-        show_error(f"{save} was not written: no method is better than the largest class.")
+        show_error(
+            f"{save} was not written: no method is shown to be better than the largest class."
+        )
         raise typer.Exit(FAILED)
 
 
-def _check(protocol: str, report: Path | None, save: Path | None, overwrite: bool) -> None:
+def _check(protocol: str, report: Path | None, save: Path | None) -> None:
     """Refuse early what could not be compared, not be reported or not be saved."""
     require("pandas", *([] if report is None else ["jinja2"]))
     require(*([] if save is None else ["skops"]))
@@ -204,9 +224,6 @@ def _check(protocol: str, report: Path | None, save: Path | None, overwrite: boo
         raise InvalidParameterError(
             f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
         )
-    for path in (report, save):
-        if path is not None:
-            check_writable(path, overwrite=overwrite)
 
 
 def _kept(
@@ -401,13 +418,16 @@ def _source(
     return Source(data, column, tuple(left_out), tuple(codes), drop_missing, is_set(data), reading)
 
 
-def _write(
-    path: Path,
+def _reported(
+    path: Path | None,
     comparison: Comparison,
     verdict: Verdict,
     store: RecordStore,
     overwrite: bool,
-) -> None:
+) -> Path | None:
+    """Write the report, if one is wanted, and return where it is."""
+    if path is None:
+        return None
     from marginfold.reports import write_report
     from marginfold.reports.user_data import comparison_report
 
@@ -419,6 +439,7 @@ def _write(
     }
     page = comparison_report(comparison, verdict, store, facts=facts)
     write_report(page, path, overwrite=overwrite)
+    return path
 
 
 COLUMNS = (
@@ -454,13 +475,14 @@ def _show(verdict: Verdict, comparison: Comparison, saved: Path | None) -> None:
         )
     show_table(COLUMNS, rows)
     show_words(f"({MEANINGS})")
-    typer.echo("")
+    show_line()
     for sentence in verdict.sentences:
         show_words(sentence)
     if saved is not None:
-        typer.echo(f"{verdict.best}, fitted to all rows as it was measured: {saved}")
+        show_line(f"{verdict.best}, fitted to all rows as it was measured: {saved}")
     elif verdict.command:
-        typer.echo(f"To keep it (or --save model.skops here):\n  {verdict.command}")
+        show_line("To keep it (or --save model.skops here):")
+        show_line(f"  {verdict.command}")
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from marginfold.cli.output import show_rows, show_table
+from marginfold.cli.output import show_json, show_rows, show_table
 
 LICENSE_WIDTH = 30
 """Characters of a licence in the list; 'marginfold datasets NAME' shows all of it."""
@@ -40,7 +39,7 @@ def datasets(
         lookup(name)
     rows = [row for row in summary(data_home) if name in (None, row["name"])]
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        show_json(rows)
     elif name is not None:
         entry = catalogue()[name]
         about = {"description": entry.description, "source": entry.source, "order": entry.order}

@@ -26,7 +26,7 @@ from marginfold.cli.options import (
     Sep,
     reading_of,
 )
-from marginfold.cli.output import show_json, show_notes, show_rows, show_table
+from marginfold.cli.output import show_json, show_line, show_notes, show_rows, show_table
 from marginfold.cli.settings import (
     ClassWeight,
     Cost,
@@ -40,9 +40,9 @@ from marginfold.cli.settings import (
     Settings,
     in_words,
 )
+from marginfold.cli.writing import Later, check_outputs
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldError
 from marginfold.runtime.extras import require
-from marginfold.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from marginfold.cli.fitting import Table
@@ -125,7 +125,8 @@ def fit(
         *(kernel, low_rank, dims, cost, graph_weight, graph, ridge, class_weight, neighbors)
     )
     settings.check()
-    _check_save(save, overwrite)
+    require("pandas", *(["skops"] if save is not None else []))
+    check_outputs({"--save": save}, inputs=[data], overwrite=overwrite)
     name = _method_named(method, saved=save is not None)
     from marginfold.cli.fitting import Table, build, fit_table
     from marginfold.compare.methods import command_name
@@ -142,23 +143,23 @@ def fit(
     with _in_words():
         estimator = build(name, table, settings, proba=proba)
         model, found = fit_table(estimator, table, command_name(name), settings.given())
-    if save is not None:
-        from marginfold.data.models import save_model
-
-        save_model(model, save, overwrite=overwrite)
+    later = Later()
+    with later:
+        _save(model, save, overwrite)
     result = _described(model, table) | found
-    result["saved"] = None if save is None else str(save)
+    result["saved"] = None if save is None or later.failed else str(save)
     if as_json:
         show_json(result)
     else:
         _show_fit(result)
+    later.end()
 
 
-def _check_save(save: Path | None, overwrite: bool) -> None:
-    """Refuse early what could not be fitted, or not be saved."""
-    require("pandas", *(["skops"] if save is not None else []))
-    if save is not None:
-        check_writable(save, overwrite=overwrite)
+def _save(model: TableModel, path: Path | None, overwrite: bool) -> None:
+    if path is not None:
+        from marginfold.data.models import save_model
+
+        save_model(model, path, overwrite=overwrite)
 
 
 def _method_named(method: str, *, saved: bool) -> str:
@@ -229,7 +230,7 @@ def _show_fit(result: dict[str, Any]) -> None:
     if result["components"]:
         names = list(result["components"][0])
         cells = [[_cell(c[name]) for name in names] for c in result["components"]]
-        typer.echo()
+        show_line()
         show_table(names, cells)
     show_notes(result["notes"])
 

@@ -22,10 +22,12 @@ from marginfold.cli.options import (
     NoHeader,
     Out,
     Overwrite,
+    Raw,
     Sep,
     reading_of,
 )
-from marginfold.cli.output import show_json, show_notes, show_rows
+from marginfold.cli.output import show_csv, show_json, show_notes, show_rows
+from marginfold.cli.writing import Later, check_outputs
 from marginfold.errors import InvalidInputError
 from marginfold.runtime.extras import require
 
@@ -79,6 +81,7 @@ def transform(
     decimal: Decimal = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
+    raw: Raw = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -87,7 +90,8 @@ def transform(
     Without --out they go to standard output, as CSV.
     """
     reading = reading_of(sep, decimal, encoding, no_header)
-    _answer(_components, model, data, out, keep, reading, overwrite, as_json)
+    writing = Writing(out, raw, overwrite, as_json)
+    _answer(_components, model, data, keep, reading, writing)
 
 
 def predict(
@@ -101,6 +105,7 @@ def predict(
     decimal: Decimal = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
+    raw: Raw = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -110,25 +115,76 @@ def predict(
     """
     answer = partial(_predictions, scores=scores, proba=proba)
     reading = reading_of(sep, decimal, encoding, no_header)
-    _answer(answer, model, data, out, keep, reading, overwrite, as_json)
+    writing = Writing(out, raw, overwrite, as_json)
+    _answer(answer, model, data, keep, reading, writing)
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Where the new columns go, and how."""
+
+    out: Path | None
+    raw: bool
+    overwrite: bool
+    as_json: bool
+
+    def check(self, *inputs: Path) -> None:
+        """Refuse early what could not be written."""
+        from marginfold.data.tables import check_table_path
+
+        check_outputs({"--out": self.out}, inputs=inputs, overwrite=self.overwrite)
+        if self.out is not None:
+            check_table_path(self.out, overwrite=self.overwrite)
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether a spreadsheet may open what is written."""
+        from marginfold.data.tables import is_parquet
+
+        return not self.as_json if self.out is None else not is_parquet(self.out)
+
+    def notes(self, result: pd.DataFrame) -> list[str]:
+        """Return how many words were kept from being taken for formulas."""
+        from marginfold.data.tables import count_formulas
+
+        n = count_formulas(result) if self.is_csv and not self.raw else 0
+        words = "1 word that begins" if n == 1 else f"{n} words that begin"
+        return [f"{words} like a formula: an apostrophe is put before (not with --raw)"] * (n > 0)
+
+    def write(self, result: pd.DataFrame, notes: list[str]) -> None:
+        """Write the columns to the file, or print them; also if the file fails."""
+        from marginfold.data.tables import csv_text, write_table
+
+        later = Later()
+        out = self.out
+        if out is not None:
+            with later:
+                write_table(result, out, overwrite=self.overwrite, raw=self.raw)
+        written = out is not None and not later.failed
+        summary = {"rows": len(result), "columns": list(result.columns), "notes": notes}
+        if self.as_json and written:
+            show_json(summary | {"out": str(out)})
+        elif self.as_json:
+            values = result.astype(object).where(result.notna(), None)
+            show_json(summary | {"data": values.to_dict("records")})
+        elif written:
+            show_rows([("rows", str(len(result))), ("saved", str(out))])
+        else:
+            show_csv(csv_text(result, raw=self.raw))
+        later.end()
 
 
 def _answer(
     answer: Callable[[Saved, pd.DataFrame], Answer],
     path: Path,
     data: Path,
-    out: Path | None,
     keep: list[str] | None,
     reading: Reading,
-    overwrite: bool,
-    as_json: bool,
+    writing: Writing,
 ) -> None:
     """Load the model, let it work on the table, and write kept and new columns."""
     require("pandas", "skops")
-    if out is not None:
-        from marginfold.data.tables import check_table_path
-
-        check_table_path(out, overwrite=overwrite)
+    writing.check(path, data)
     kept = list(dict.fromkeys(keep or []))
     saved = Saved(path, data, _load(path))
     frame, notes = _read_rows(saved.model, data, kept, reading)
@@ -140,12 +196,12 @@ def _answer(
     if clash:
         name = quote(clash[0])
         raise InvalidInputError(f"--keep {name} has the name of a new column; rename it.")
-    said = [*_unseen(saved.model, frame), *said]
-    show_notes(said)
     import pandas
 
     result = pandas.concat([frame[kept], pandas.DataFrame(new, index=frame.index)], axis="columns")
-    _write(result, [*notes, *said], out, overwrite=overwrite, as_json=as_json)
+    said = [*_unseen(saved.model, frame), *said, *writing.notes(result)]
+    show_notes(said)
+    writing.write(result, [*notes, *said])
 
 
 @dataclass(frozen=True)
@@ -194,7 +250,7 @@ def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool
     if proba and not hasattr(model.method, "predict_proba"):
         raise InvalidInputError(
             f"{saved.path} holds a classifier ({saved.name}) without probabilities; fit it again "
-            "with 'marginfold fit ... --proba', or ask for --scores."
+            f"with 'marginfold fit ... --method {saved.name} --proba', or ask for --scores."
         )
     columns: dict[str, Any] = {"prediction": model.predict(frame)}
     if scores:
@@ -220,7 +276,8 @@ def _load(path: Path) -> TableModel:
     if not isinstance(model, TableModel):
         raise InvalidInputError(
             f"{path} holds a bare {type(model).__name__} without column names; the "
-            "commands need a model of 'marginfold fit --save'. In Python, load_model gives it."
+            "commands need a model of 'marginfold fit --save' or 'compare --save'. In Python, "
+            "load_model gives it."
         )
     show_notes(str(warning.message) for warning in caught)
     return model
@@ -249,23 +306,3 @@ def _unseen(model: TableModel, frame: pd.DataFrame) -> list[str]:
     from marginfold.data.columns import unseen_levels
 
     return unseen_levels(model.pipeline["columns"], model.arranged(frame))
-
-
-def _write(
-    result: pd.DataFrame, notes: list[str], out: Path | None, *, overwrite: bool, as_json: bool
-) -> None:
-    """Write the columns to the file, or print them."""
-    from marginfold.data import write_table
-
-    summary = {"rows": len(result), "columns": list(result.columns), "notes": notes}
-    if out is not None:
-        write_table(result, out, overwrite=overwrite)
-        if as_json:
-            show_json(summary | {"out": str(out)})
-        else:
-            show_rows([("rows", str(len(result))), ("saved", str(out))])
-    elif as_json:
-        values = result.astype(object).where(result.notna(), None)
-        show_json(summary | {"data": values.to_dict("records")})
-    else:
-        typer.echo(result.to_csv(index=False), nl=False)

@@ -23,6 +23,9 @@ JOBS = 2
 RUNS = "marginfold-runs"
 """Folder in which runs keep their records, each in one of its own, if no other is given."""
 
+RECORDS = "records.sqlite"
+"""The file of a run folder that holds the records; help does not wait for what reads it."""
+
 _TARGET = typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")
 
 Data = Annotated[
@@ -32,7 +35,8 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model that 'marginfold fit --save' wrote.")
+    Path,
+    typer.Argument(metavar="MODEL", help="A model that 'fit --save' or 'compare --save' wrote."),
 ]
 Out = Annotated[
     Path | None,
@@ -96,6 +100,14 @@ Scheduler = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw",
+        help="Write words that begin like formulas (= + - @) into CSV as they are; else an "
+        "apostrophe is put before, so that a spreadsheet shows them and runs nothing.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,46 +19,71 @@ if TYPE_CHECKING:
     from marginfold.protocols.run import Outcome
     from marginfold.runtime.progress import Progress
 
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of characters that act on a terminal, or on how others are read."""
+
+JOINERS = "\u200c\u200d"
+"""Characters of these that writing needs: Persian, Indic scripts, emoji of several parts."""
+
 Follow = Callable[["Outcome | None", int, int], None]
 
 
-def show_json(result: Mapping[str, Any]) -> None:
-    """Print one JSON object; a number that JSON does not have becomes null."""
-    typer.echo(json.dumps(_plain(result), ensure_ascii=False, allow_nan=False))
+def show_json(result: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Print one JSON object, or a list of them; a number that JSON does not have becomes null."""
+    _say(json.dumps(_plain(result), ensure_ascii=False, allow_nan=False))
+
+
+def show_line(text: str = "") -> None:
+    """Print a line."""
+    _say(text)
 
 
 def show_rows(rows: Iterable[tuple[str, str]]) -> None:
     """Print names and values in two aligned columns."""
-    rows = list(rows)
+    rows = [(printable(name), value) for name, value in rows]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        typer.echo(f"{name:<{width}}  {value}")
+        _say(f"{name:<{width}}  {value}")
 
 
 def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table: names in the first column, numbers aligned to the right in the others."""
-    first, *widths = (
-        max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)
-    )
-    for name, *cells in [names, *rows]:
+    lines = [[printable(cell) for cell in line] for line in [names, *rows]]
+    first, *widths = (max(len(cell) for cell in column) for column in zip(*lines, strict=True))
+    for name, *cells in lines:
         numbers = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
-        typer.echo("  ".join([name.ljust(first), *numbers]).rstrip())
+        _say("  ".join([name.ljust(first), *numbers]).rstrip())
+
+
+def show_csv(text: str) -> None:
+    """Print a CSV table: exactly into a file or a pipe, only what is printable on a terminal."""
+    if not sys.stdout.isatty():
+        typer.echo(text, nl=False)
+        return
+    for line in text.splitlines():
+        _say(line)
 
 
 def show_notes(notes: Iterable[str]) -> None:
     """Print notes on standard error, a line for each."""
     for note in notes:
-        typer.echo(f"note: {one_line(note)}", err=True)
+        _say(f"note: {one_line(note)}", err=True)
 
 
 def show_progress(text: str) -> None:
     """Print a line on standard error that says how far the work is."""
-    typer.echo(one_line(text), err=True)
+    _say(one_line(text), err=True)
 
 
 def show_error(text: str) -> None:
     """Print what went wrong as one line on standard error."""
-    typer.echo(f"error: {one_line(text)}", err=True)
+    _say(f"error: {one_line(text)}", err=True)
+
+
+def show_traceback(text: str) -> None:
+    """Print a traceback on standard error."""
+    for line in text.splitlines():
+        _say(line, err=True)
 
 
 def one_line(text: str) -> str:
@@ -67,7 +93,32 @@ def one_line(text: str) -> str:
 
 def show_words(text: str, *, indent: str = "") -> None:
     """Print a sentence in lines that fit a terminal, all but the first indented."""
-    typer.echo(textwrap.fill(text, width=100, subsequent_indent=indent))
+    for line in textwrap.wrap(printable(one_line(text)), width=100, subsequent_indent=indent):
+        _say(line)
+
+
+def printable(text: str) -> str:
+    r"""Return a text as it may be sent to a terminal: what is not to be seen is spelled out.
+
+    Control characters, line ends, marks that turn the direction of writing and halves of
+    characters become the escapes of JSON, so that JSON stays what it is.
+
+    Examples
+    --------
+    >>> from marginfold.cli.output import printable
+    >>> print(printable("\x1b]0;title\x07 猫"))
+    \u001b]0;title\u0007 猫
+    """
+    return "".join(json.dumps(c)[1:-1] if _is_hidden(c) else c for c in text)
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in HIDDEN and character not in JOINERS
+
+
+def _say(line: str, *, err: bool = False) -> None:
+    """Print a line; everything that commands say goes through here."""
+    typer.echo(printable(line), err=err)
 
 
 def _plain(value: Any) -> Any:
@@ -102,7 +153,7 @@ def follow(label: str) -> Iterator[Follow | None]:
         shown = bars.add_task(label, total=None)
 
         def move(outcome: Outcome | None, done: int, total: int) -> None:
-            words = label if outcome is None else str(outcome.task)
+            words = label if outcome is None else printable(str(outcome.task))
             bars.update(shown, description=words, completed=done, total=total)
 
         yield move
@@ -134,7 +185,11 @@ def _bars() -> Any:
     from rich.console import Console
 
     columns = (
-        *(rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn()),
+        *(
+            rich.TextColumn("{task.description}", markup=False),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+        ),
         *(rich.TimeElapsedColumn(), rich.TimeRemainingColumn()),
     )
     return rich.Progress(*columns, console=Console(stderr=True), transient=True)

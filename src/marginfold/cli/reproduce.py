@@ -15,14 +15,16 @@ from marginfold.cli.output import (
     kept_in,
     show_error,
     show_json,
+    show_line,
     show_notes,
     show_table,
     show_words,
 )
+from marginfold.cli.writing import Later
 from marginfold.errors import InvalidParameterError
 from marginfold.papers import STUDIES
 from marginfold.runtime.extras import require
-from marginfold.runtime.files import check_writable
+from marginfold.runtime.files import check_folder, check_writable
 
 if TYPE_CHECKING:
     from marginfold.protocols.cells import Evidence
@@ -65,16 +67,21 @@ def reproduce(
     require("jinja2", "matplotlib")
     check_scheduler(jobs, scheduler)
     folder = run if run is not None else Path(RUNS) / f"{paper}-{size}"
-    made = _compute(names, table, size, folder, jobs, scheduler)
     report = folder / REPORT
-    _write(report, made, size, folder)
+    check_folder(folder)
+    made = _compute(names, table, size, folder, jobs, scheduler)
+    later = Later()
+    with later:
+        _write(report, made, size, folder)
     show_notes(made.reasons)
     if as_json:
-        show_json(_result(made, folder, report))
+        show_json(_result(made, folder, None if later.failed else report))
     else:
         _show(made.tables)
-        typer.echo(f"records: {folder / 'records.sqlite'}")
-        typer.echo(f"report:  {report}")
+        show_line(f"records: {folder / 'records.sqlite'}")
+        if not later.failed:
+            show_line(f"report:  {report}")
+    later.end()
     if made.summary.failed:
         show_error(f"tasks that failed: {made.summary.failed}; the next run tries them again.")
         raise typer.Exit(FAILED)
@@ -161,18 +168,18 @@ def _show(tables: dict[str, list[Table]]) -> None:
     if not rows:
         return
     show_table(names, rows)
-    typer.echo("")
+    show_line()
     for remark in remarks:
         show_words(remark, indent="  ")
-    typer.echo("")
+    show_line()
 
 
-def _result(made: Reproduced, folder: Path, report: Path) -> dict[str, Any]:
+def _result(made: Reproduced, folder: Path, report: Path | None) -> dict[str, Any]:
     tables = [table for of_one in made.tables.values() for table in of_one]
     figures = [figure for of_one in made.figures.values() for figure in of_one]
     return {
         "run": str(folder),
-        "report": str(report),
+        "report": str(report) if report else None,
         "tasks": asdict(made.summary),
         "tables": [asdict(t) | {"counts": t.counts()} for t in tables],
         "figures": [{"study": f.study, "number": f.number, "title": f.title} for f in figures],

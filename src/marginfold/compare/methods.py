@@ -502,7 +502,7 @@ METHODS: dict[str, Compared] = {
     ),
     LARGEST_CLASS: Compared(
         "control: the answer is always the largest class",
-        lambda s: DummyClassifier(strategy="most_frequent"),
+        lambda s: DummyClassifier(strategy="prior"),
         complexity=0,
         control=True,
         seconds=0.01,

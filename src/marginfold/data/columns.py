@@ -22,6 +22,7 @@ from marginfold.data.written import (
     number_style,
 )
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import shown
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ many of them are numbers; up to which a column of some numbers and words is one 
 
 MISSING_LEVEL = "(missing)"
 """The level of a missing value."""
+
+UNNAMED = "Unnamed: "
+"""How pandas calls a column without a name; whole numbers there that all differ are those of rows,
+whatever their order."""
 
 SCALES = ("standard", "range", "none")
 """Mean 0 and deviation 1, the range [-1, 1], or numbers as they are."""
@@ -215,8 +220,7 @@ def _as_numbers(name: str, column: pd.Series, style: Style | None, decimal: str 
     """Return the numbers of a column; refuse what is none, by row."""
     _check_same_kind(name, column, style)
     if _is_number(column) or column.isna().all():
-        _check_finite(name, column)
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return _checked_size(name, column.to_numpy(dtype=np.float64, na_value=np.nan))
     if _is_date_like(column):
         column = _iso(column)
     style = _style_now(column, style, decimal)
@@ -234,7 +238,7 @@ def _as_numbers(name: str, column: pd.Series, style: Style | None, decimal: str 
                 f"{shown(value)}. Mend it, or leave the value empty."
             )
         values[row] = number
-    return values
+    return _checked_size(name, values)
 
 
 def _style_now(column: pd.Series, style: Style | None, decimal: str | None) -> Style:
@@ -293,14 +297,19 @@ def _level(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _check_finite(name: str, column: pd.Series) -> None:
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    infinite = np.flatnonzero(np.isinf(values))
-    if len(infinite):
+def _checked_size(name: str, values: Array) -> Array:
+    """Return the numbers of a column; refuse those that no method can compute with, by row."""
+    from marginfold.validation.rows import LARGEST_ENTRY
+
+    too_large = np.flatnonzero(np.abs(values) > LARGEST_ENTRY)
+    if len(too_large):
+        value = values[too_large[0]]
+        what = f"{value:g}, and {LARGEST_ENTRY:g} is the limit," if np.isfinite(value) else ""
         raise InvalidInputError(
-            f"column {name!r} has an infinite value in row {infinite[0] + 1}; replace it, or leave "
-            f"the column out with {_drop(name)}."
+            f"column {name!r} has {what or 'an infinite value'} in row {too_large[0] + 1}; replace "
+            f"it, or leave the column out with {_drop(name)}."
         )
+    return values
 
 
 def _drop(name: str) -> str:
@@ -327,11 +336,13 @@ def _found(
     style = None
     is_level = is_code or not _is_number(column)
     if not is_level:
-        _check_finite(name, column)
+        _as_numbers(name, column, None, decimal)
     elif is_code:
         _check_plain(name, column)
     else:
         style = _style(name, column, decimal)
+        if isinstance(style, NumberStyle):
+            _as_numbers(name, column, style, decimal)
     is_level = is_level and style is None
     reason = _useless(column, is_level)
     if not reason and not is_code:
@@ -434,9 +445,9 @@ def _unusable(name: str, column: pd.Series, style: Style | None, reading: Readin
         return ""
     distinct, n = column.nunique(), len(column)
     if _is_number(column):
-        if _counts_rows(column):
-            return "the number of the row"
         all_differ = column.dtype.kind in "iu" and distinct == n > 2
+        if _counts_rows(column) or (all_differ and str(name).startswith(UNNAMED)):
+            return "the number of the row"
         return "an identifier, all values differ" if reading.drop_ids and all_differ else ""
     n_present = int(column.notna().sum())
     if distinct > max(MAX_LEVELS, TEXT_SHARE * n) or 2 < distinct == n_present:

@@ -19,7 +19,7 @@ from marginfold.data.reading import SPELLINGS, Reading
 from marginfold.data.written import NumberStyle, is_written_number, number_style
 from marginfold.errors import InvalidInputError
 from marginfold.runtime.extras import require
-from marginfold.runtime.memory import require_memory
+from marginfold.runtime.memory import readable, require_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +36,18 @@ MISSING = ("?",)
 EXACT_PANDAS = (3, 1)
 """First version of pandas that reads numbers to the last bit and deprecates the option for it."""
 
-MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-"""First bytes that tell the encoding; spreadsheets write UTF-16 as "Unicode text"."""
+MARKS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+"""First bytes that tell the encoding, longer ones first; spreadsheets write UTF-16 as "Unicode
+text"."""
+
+LINE_END = re.compile(r"\r\n|\r|\n")
+"""Between lines; \\r alone is that of old Macs."""
 
 SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """First bytes of .xlsx and .ods files, which are zip archives, and of .xls files."""
@@ -97,11 +107,15 @@ def _settled(
     return (frame, ".") if shows_points else (again, ",")
 
 
-def require_table_memory(n_bytes: float, file: Path) -> None:
-    """Refuse a table that takes more memory while it is read than there is."""
+def require_table_memory(n_bytes: float, file: Path, unpacked: int = 0) -> None:
+    """Refuse a table that takes more memory while it is read than there is.
+
+    Of a compressed file ``unpacked`` bytes are known, and more may come.
+    """
+    so_far = f", of which {readable(unpacked)} are unpacked so far," if unpacked else ""
     require_memory(
         n_bytes,
-        f"Reading {file}",
+        f"Reading {file}{so_far}",
         "take a part of the rows or columns of the table, or raise MARGINFOLD_MEMORY_LIMIT if it "
         "is set.",
     )
@@ -119,7 +133,10 @@ class _Text:
     def records(self, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of the last line of each record that is not blank, and its fields."""
         reader = csv.reader(self.lines(), delimiter=delimiter, skipinitialspace=True)
-        return ((reader.line_num, record) for record in reader if record)
+        try:
+            yield from ((reader.line_num, record) for record in reader if record)
+        except csv.Error as error:
+            raise csv.Error(f"line {reader.line_num}: {first_line(error)}") from error
 
 
 def _unzipped(file: Path, content: bytes) -> bytes:
@@ -136,7 +153,7 @@ def _unzipped(file: Path, content: bytes) -> bytes:
                 if not piece and not content and not member.eof:
                     raise EOFError("it ends too early")
                 unpacked += piece
-                require_table_memory(CSV_MEMORY * len(unpacked), file)
+                require_table_memory(CSV_MEMORY * len(unpacked), file, len(unpacked))
             content = member.unused_data.lstrip(b"\0")
     except (EOFError, zlib.error) as error:
         raise InvalidInputError(
@@ -147,7 +164,7 @@ def _unzipped(file: Path, content: bytes) -> bytes:
 
 def _without_sep_line(content: bytes) -> tuple[bytes, str | None]:
     """Return the content without a first line "sep=;", which spreadsheets write and obey."""
-    match = re.match(rb'(?:\xef\xbb\xbf)?"?sep=(.)"?\r?\n', content)
+    match = re.match(rb'(?:\xef\xbb\xbf)?"?sep=(.)"?(?:\r\n|\r|\n)', content)
     return (content[match.end() :], match[1].decode("latin-1")) if match else (content, None)
 
 
@@ -161,7 +178,7 @@ def _encoding(content: bytes, given: str | None) -> str:
 
 def _check_text(file: Path, content: bytes, encoding: str) -> None:
     """Refuse what is no text, or not in this encoding, by line."""
-    decoder = codecs.getincrementaldecoder(encoding)()
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), translate=True)
     line, blank = 1, True
     try:
         for begin in range(0, len(content), PIECE):
@@ -169,9 +186,10 @@ def _check_text(file: Path, content: bytes, encoding: str) -> None:
             text = decoder.decode(content[begin:end], final=end >= len(content))
             if "\0" in text:
                 line += text.count("\n", 0, text.index("\0"))
+                kind = _unmarked(content)
                 raise InvalidInputError(
-                    f"{file} is no text: a zero byte in line {line}. If it is UTF-16 without a "
-                    "mark, say --encoding utf-16-le."
+                    f"{file} is no text: a zero byte in line {line}. If it is {kind[:6].upper()} "
+                    f"without a mark, say --encoding {kind}."
                 )
             line += text.count("\n")
             blank = blank and not text.strip()
@@ -183,11 +201,19 @@ def _check_text(file: Path, content: bytes, encoding: str) -> None:
         )
 
 
+def _unmarked(content: bytes) -> str:
+    """Return which encoding with zero bytes the first letters look like."""
+    zeros = [not byte for byte in content[:4]]
+    width = "32" if sum(zeros) == 3 else "16"
+    return f"utf-{width}-{'be' if zeros[0] else 'le'}"
+
+
 def _not_decoded(file: Path, content: bytes, encoding: str, error: UnicodeError) -> str:
     try:
         content.decode(encoding)
     except UnicodeDecodeError as whole:
-        line = content.count(b"\n", 0, whole.start) + 1
+        before = content[: whole.start].decode(encoding, errors="replace")
+        line = len(LINE_END.findall(before)) + 1
         what = f"byte 0x{content[whole.start]:02x} at position {whole.start} (line {line})"
     except UnicodeError:
         what = first_line(error)
@@ -256,7 +282,10 @@ def _check_records(text: _Text, delimiter: str, reading: Reading) -> None:
                     "what is between the fields with --sep."
                 )
     except csv.Error as error:
-        raise InvalidInputError(f"{text.file} is no table ({first_line(error)}).") from error
+        raise InvalidInputError(
+            f"{text.file} is no table ({first_line(error)}); look there for a quotation mark that "
+            "is not closed."
+        ) from error
 
 
 def refuse_duplicates(file: Path, names: list[str]) -> None:

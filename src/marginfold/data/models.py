@@ -43,9 +43,10 @@ from sklearn.utils.validation import check_is_fitted
 from marginfold._version import __version__
 from marginfold.data.compiled_parts import BOOSTED_TREE, as_written, restore
 from marginfold.data.reading import Reading
+from marginfold.data.sound import unsound
 from marginfold.data.table_model import TableModel
 from marginfold.data.written import DateStyle, NumberStyle
-from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
+from marginfold.errors import InvalidInputError, MarginfoldWarning, TooLargeError, warn
 from marginfold.estimators.discriminant import KDA, LDA
 from marginfold.estimators.eigenmaps import LaplacianEigenmaps
 from marginfold.estimators.gesvm import GESVC, LapSVC
@@ -195,7 +196,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ------
     InvalidInputError
         If the file is no model file, is damaged, was written by a later marginfold, holds a type
-        that is not on the fixed list, or no fitted model.  Nothing is loaded then.
+        that is not on the fixed list, no fitted model, or numbers that come from no fit (not
+        finite, or of shapes that do not go together).  Nothing is loaded then.
 
     Warns
     -----
@@ -220,6 +222,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     header = _header(path, content)
     try:
         strange = set(skops_io.get_untrusted_types(data=content)) - ALLOWED
+    except MemoryError as error:
+        raise _too_large(path) from error
     except Exception as error:
         raise _damaged(path, error) from error
     if strange:
@@ -230,11 +234,19 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         model = skops_io.loads(content, trusted=sorted(ALLOWED))
         restore(model)
+    except MemoryError as error:
+        raise _too_large(path) from error
     except Exception as error:
         raise _damaged(path, error) from error
     lack = _lack(model)
     if lack:
         raise InvalidInputError(f"{path} holds {lack}; nothing was loaded. Save a fitted model.")
+    fault = unsound(model)
+    if fault:
+        raise InvalidInputError(
+            f"{path} holds numbers that come from no fit: {fault}; nothing was loaded. Save the "
+            "model again, and take files from sources you trust."
+        )
     _compare_versions(path, header)
     return model
 
@@ -332,6 +344,8 @@ def _header(path: str | os.PathLike[str], content: bytes) -> dict[str, Any]:
             found = HEADER in archive.namelist()
             header = json.loads(archive.read(HEADER)) if found else {}
             schema = int(header["schema"]) if found else 0
+    except MemoryError as error:
+        raise _too_large(path) from error
     except Exception as error:
         raise _damaged(path, error) from error
     if not found:
@@ -365,6 +379,13 @@ def _compare_versions(path: str | os.PathLike[str], header: dict[str, Any]) -> N
             "model again to be sure.",
             MarginfoldWarning,
         )
+
+
+def _too_large(path: str | os.PathLike[str]) -> TooLargeError:
+    return TooLargeError(
+        f"the memory ran out while {path} was loaded, which says nothing against the file; end "
+        "other programs, or load it where there is more memory."
+    )
 
 
 def _damaged(path: str | os.PathLike[str], error: Exception) -> InvalidInputError:

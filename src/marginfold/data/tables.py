@@ -22,6 +22,7 @@ from marginfold.data.csv_files import (
 )
 from marginfold.data.loading import load
 from marginfold.data.reading import AS_FOUND, Reading
+from marginfold.data.written import is_written_number
 from marginfold.errors import InvalidInputError
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable, write_file
@@ -40,6 +41,9 @@ NOTES = "marginfold.notes"
 
 MISSING_WORDS = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", *MISSING})
 """Words that are missing values when the blanks around them are gone."""
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How words begin that a spreadsheet computes instead of showing them."""
 
 NUMBER_BYTES = 8
 """Bytes of a number, or of the place of a word."""
@@ -96,9 +100,9 @@ def read_table(
         _refuse_text_options(str(path), reading)
         return load(str(path)).frame
     _check_file(file, min_rows)
-    require_table_memory((1 if _is_parquet(file) else CSV_MEMORY) * file.stat().st_size, file)
+    require_table_memory((1 if is_parquet(file) else CSV_MEMORY) * file.stat().st_size, file)
     content = file.read_bytes()
-    if _is_parquet(file):
+    if is_parquet(file):
         _refuse_text_options(str(file), reading)
         frame = _parquet(file, content)
     else:
@@ -139,7 +143,8 @@ def _refuse_text_options(name: str, reading: Reading) -> None:
         raise InvalidInputError(f"{wrong[0]} is for CSV files, and {name} is none; leave it out.")
 
 
-def _is_parquet(file: Path) -> bool:
+def is_parquet(file: Path) -> bool:
+    """Return whether a file is Parquet, by its name."""
     return file.suffix.lower() in {".parquet", ".pq"}
 
 
@@ -150,6 +155,8 @@ def _parquet(file: Path, content: bytes) -> pd.DataFrame:
 
     try:
         known = pyarrow.parquet.read_metadata(io.BytesIO(content))
+    except MemoryError:
+        raise
     except Exception as error:
         raise _no_parquet(file, error) from error
     packed = sum(known.row_group(k).total_byte_size for k in range(known.num_row_groups))
@@ -157,6 +164,8 @@ def _parquet(file: Path, content: bytes) -> pd.DataFrame:
     require_table_memory(PARQUET_MEMORY * values, file)
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(content))
+    except MemoryError:
+        raise
     except Exception as error:
         raise _no_parquet(file, error) from error
     refuse_duplicates(file, table.column_names)
@@ -212,12 +221,16 @@ def check_table_path(path: str | os.PathLike[str], *, overwrite: bool = False) -
             f"cannot write {path}: the name must end with one of {', '.join(SUFFIXES)}."
         )
     check_writable(path, overwrite=overwrite)
-    if _is_parquet(Path(path)):
+    if is_parquet(Path(path)):
         require("pyarrow")
 
 
 def write_table(
-    frame: pd.DataFrame, path: str | os.PathLike[str], *, overwrite: bool = False
+    frame: pd.DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    raw: bool = False,
 ) -> None:
     """Write a table without its index.
 
@@ -228,6 +241,8 @@ def write_table(
         Ends with ``.csv``, ``.csv.gz`` or ``.parquet``.
     overwrite : bool, default=False
         Whether an existing file may be replaced.
+    raw : bool, default=False
+        Whether words that a spreadsheet takes for formulas go into CSV as they are, see `csv_text`.
 
     Examples
     --------
@@ -241,13 +256,60 @@ def write_table(
     [0.5, 2.0]
     """
     check_table_path(path, overwrite=overwrite)
-    write_file(path, _rendered(frame, str(path).lower()), overwrite=overwrite)
+    write_file(path, _rendered(frame, str(path).lower(), raw), overwrite=overwrite)
 
 
-def _rendered(frame: pd.DataFrame, name: str) -> bytes:
+def csv_text(frame: pd.DataFrame, *, raw: bool = False) -> str:
+    r"""Return a table as CSV that spreadsheets show and do not compute.
+
+    An apostrophe is put before words, in cells and names, that begin as formulas do, unless they
+    are numbers; ``raw`` leaves them as they are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from marginfold.data.tables import csv_text
+    >>> csv_text(pd.DataFrame({"kind": ["=1+1", "-5 %", "plain"], "x": [-1.0, 2.0, 3.0]}))
+    "kind,x\n'=1+1,-1.0\n-5 %,2.0\nplain,3.0\n"
+    """
+    return (frame if raw else _without_formulas(frame)).to_csv(index=False)
+
+
+def count_formulas(frame: pd.DataFrame) -> int:
+    """Return in how many cells and names `csv_text` puts an apostrophe."""
+    words = [frame[name] for name in frame.columns if not _is_typed(frame[name])]
+    return sum(map(_is_formula, [*frame.columns, *(cell for column in words for cell in column)]))
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    import pandas
+
+    columns = {
+        name: column
+        if _is_typed(column)
+        else pandas.Series(map(_defused, column), index=frame.index, dtype=object)
+        for name, column in frame.items()
+    }
+    return pandas.DataFrame(columns, index=frame.index).rename(columns=_defused)
+
+
+def _is_typed(column: pd.Series) -> bool:
+    """Return whether a column holds numbers, truth values or times, and no words."""
+    return column.dtype.kind in "iufbmM"
+
+
+def _defused(cell: Any) -> Any:
+    return f"'{cell}" if _is_formula(cell) else cell
+
+
+def _is_formula(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.startswith(FORMULAS) and not is_written_number(cell)
+
+
+def _rendered(frame: pd.DataFrame, name: str, raw: bool) -> bytes:
     if name.endswith((".parquet", ".pq")):
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
         return buffer.getvalue()
-    text = frame.to_csv(index=False).encode("utf-8")
+    text = csv_text(frame, raw=raw).encode("utf-8")
     return gzip.compress(text, mtime=0) if name.endswith(".gz") else text

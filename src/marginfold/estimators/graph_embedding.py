@@ -25,11 +25,11 @@ from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import threads_for
 from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
     Choice,
     Constraint,
     Count,
     Either,
-    Number,
     atomic_fit,
     check_parameters,
 )
@@ -150,7 +150,7 @@ class GraphEmbedding(Projection):
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
         "n_components": Either(Choice(None), Count(1)),
-        "ridge": Number(0.0, inclusive=False),
+        "ridge": POSITIVE_FACTOR,
         "scaling": Choice(*SCALINGS),
     }
 

@@ -46,6 +46,8 @@ class TrainingRows:
         """Return some of the rows; of a kernel between rows also only some columns."""
         if hasattr(self.X, "iloc"):
             return self.X.iloc[rows, columns] if self.pairwise else self.X.iloc[rows]
+        if hasattr(self.X, "num_rows") and not self.pairwise:
+            return self.X.take(rows)  # a table of pyarrow
         if self.pairwise:
             return dense(self.X)[np.ix_(rows, columns)]
         return self.X[rows] if hasattr(self.X, "shape") else [self.X[row] for row in rows]

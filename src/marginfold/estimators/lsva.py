@@ -12,7 +12,11 @@ from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.svm import SVMSolver
-from marginfold.validation.parameters import Constraint, Flag, Number
+from marginfold.validation.parameters import (
+    FACTOR,
+    Constraint,
+    Flag,
+)
 
 
 class LSVA(MarginSubspace):
@@ -191,7 +195,7 @@ class LSVA(MarginSubspace):
         return Penalty(graph, float(self.graph_weight), bool(self.normalize_graph))
 
     def _constraints(self) -> dict[str, Constraint]:
-        return super()._constraints() | {"graph_weight": Number(0.0), "normalize_graph": Flag()}
+        return super()._constraints() | {"graph_weight": FACTOR, "normalize_graph": Flag()}
 
     def fit_path(
         self, X: Any, y: Any, graph_weight: Iterable[float] | float, sample_weight: Any = None

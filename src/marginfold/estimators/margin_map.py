@@ -43,11 +43,11 @@ from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
     Choice,
     Constraint,
     Count,
     Either,
-    Number,
     atomic_fit,
     check_parameters,
     shown,
@@ -107,7 +107,7 @@ class Splits:
 
 
 CONSTRAINTS: dict[str, Constraint] = {
-    "sharpness": Either(Choice("auto"), Number(0.0, inclusive=False)),
+    "sharpness": Either(Choice("auto"), POSITIVE_FACTOR),
     "cv": Either(Count(2), Splits(), Choice("half")),
 }
 
@@ -414,7 +414,7 @@ class MarginMap(
 
     @property
     def _n_features_out(self) -> int:
-        return 2
+        return int(self.anchors_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -25,7 +25,14 @@ from marginfold.geometry.directions import (
 from marginfold.geometry.one_vs_rest import AUTO, SCHEDULES, task_name
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
-from marginfold.validation.parameters import Choice, Constraint, Count, Either, Number
+from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
+    TOLERANCE,
+    Choice,
+    Constraint,
+    Count,
+    Either,
+)
 from marginfold.validation.rows import read_new_rows, row_by_row
 
 
@@ -43,12 +50,12 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
     def _constraints(self) -> dict[str, Constraint]:
         return {
             "n_components": Count(1),
-            "C": Either(Choice(AUTOMATIC), Number(0.0, inclusive=False)),
+            "C": Either(Choice(AUTOMATIC), POSITIVE_FACTOR),
             "tasks": Choice(AUTO, *SCHEDULES),
             "deflation": Choice("orthogonal", "uncorrelated"),
             "scaling": Choice("unit", "margin"),
             "on_exhausted": Choice("stop", "pca"),
-            "tol": Number(0.0, inclusive=False),
+            "tol": TOLERANCE,
         }
 
     def _check_parameters(self) -> None:
@@ -88,6 +95,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         self.gain_ = np.append([c.gain for c in kept], np.zeros(extra))
         self.new_gain_ = np.append([c.new_gain for c in kept], np.zeros(extra))
         self.norms_ = np.append([c.norm for c in kept], np.ones(extra))
+        self._scaled = self.scaling == "margin"  # of this fit, whatever the parameter becomes
         self.intercepts_ = np.append([c.intercept for c in kept], np.zeros(extra))
         self.gap_ = np.append([c.solution.gap for c in kept], np.zeros(extra))
         self.n_iter_per_component_ = np.array([c.solution.n_iter for c in kept] + [0] * extra)
@@ -149,7 +157,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         return np.asarray(projected * self.norms_ + self.intercepts_)
 
     def _scaled_directions(self) -> Array:
-        return self.directions_ * self.norms_ if self.scaling == "margin" else self.directions_
+        return self.directions_ * self.norms_ if self._scaled else self.directions_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

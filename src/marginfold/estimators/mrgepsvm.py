@@ -11,7 +11,11 @@ from marginfold.graphs import NeighborGraph, resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg import pencil_pairs
 from marginfold.linalg.tall import Array
-from marginfold.validation.parameters import Choice, Constraint, Number
+from marginfold.validation.parameters import (
+    FACTOR,
+    Choice,
+    Constraint,
+)
 
 
 class MRGEPSVC(NearestPlane):
@@ -75,7 +79,8 @@ class MRGEPSVC(NearestPlane):
     coef_ : array of shape (n_planes, n_features)
         Unit normals in input units (linear kernel only).
     intercept_ : array of shape (n_planes,)
-        Offsets in input units (linear kernel only).
+        Offsets in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
+        if the rows are far from 0; ``distances`` subtracts the mean first and does not.
     eigenvalues_ : array of shape (n_planes,)
         The ratios attained: larger is better.
     classes_ : array of shape (n_classes,)
@@ -110,7 +115,7 @@ class MRGEPSVC(NearestPlane):
     """
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = NearestPlane.CONSTRAINTS | {
-        "graph_weight": Number(0.0),
+        "graph_weight": FACTOR,
         "manifold": Choice("denominator", "numerator"),
     }
 
@@ -204,7 +209,8 @@ class GEPSVC(MRGEPSVC):
     coef_ : array of shape (n_planes, n_features)
         Unit normals in input units (linear kernel only).
     intercept_ : array of shape (n_planes,)
-        Offsets in input units (linear kernel only).
+        Offsets in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
+        if the rows are far from 0; ``distances`` subtracts the mean first and does not.
     eigenvalues_ : array of shape (n_planes,)
         The ratios attained: larger is better.
     classes_ : array of shape (n_classes,)

@@ -19,10 +19,10 @@ from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import threads_for
 from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
     Choice,
     Constraint,
     Flag,
-    Number,
     atomic_fit,
     check_parameters,
 )
@@ -89,7 +89,7 @@ class NearestPlane(OneVsRestClassifier):
     """
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = {
-        "ridge": Number(0.0, inclusive=False),
+        "ridge": POSITIVE_FACTOR,
         "tikhonov": Choice("rkhs", "dual"),
         "normalize": Flag(),
         "multiclass": Choice("one_vs_one", "one_vs_rest"),

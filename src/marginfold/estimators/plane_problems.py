@@ -25,6 +25,7 @@ import scipy.linalg
 from marginfold.estimators.plane_rows import PlaneProblem, PlaneTask, rest_rows
 from marginfold.geometry.tikhonov import TikhonovBasis
 from marginfold.linalg.blocks import Block, RowBlocks
+from marginfold.linalg.decompositions import qr
 from marginfold.linalg.tall import Array
 from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
 
@@ -76,7 +77,7 @@ def solve_box_qp(U: Array, costs: Array, solver: SVMSolver) -> BoxSolution:
     """
     n = len(U)
     if n < U.shape[1]:  # s is in the span of the rows: U = R'Q'
-        Q, R = scipy.linalg.qr(U.T, mode="economic", check_finite=False)
+        Q, R = qr(U.T)
         found = solve_box_qp(R.T, costs, solver)
         return replace(found, coef=Q @ found.coef)
     doubled = solver.solve(

@@ -56,7 +56,7 @@ class SecondAxis:
         else:
             along = np.where(np.isfinite(Z), Z - self.mean, 0.0) @ self.direction
         u = along - self.slope * (x - self.origin)
-        return np.asarray(HEIGHT * u / np.sqrt(WIDTH**2 + u**2))
+        return np.asarray(HEIGHT * u / np.hypot(WIDTH, u))
 
 
 def second_axis(Z: Any, x: Array, weights: Array) -> SecondAxis | None:

@@ -18,9 +18,14 @@ from marginfold.graphs.rule import GraphRule
 from marginfold.linalg import definite_factor
 from marginfold.linalg.tall import Array
 from marginfold.svm import Automatic
-from marginfold.validation.parameters import Choice, Constraint, Either, Number
-
-POSITIVE = Number(0.0, inclusive=False)
+from marginfold.validation.parameters import (
+    FACTOR,
+    POSITIVE_FACTOR,
+    TOLERANCE,
+    Choice,
+    Constraint,
+    Either,
+)
 
 
 class TwinSVC(NearestPlane):
@@ -102,7 +107,8 @@ class TwinSVC(NearestPlane):
     coef_ : array of shape (n_planes, n_features)
         Unit normals in input units (linear kernel only).
     intercept_ : array of shape (n_planes,)
-        Offsets in input units (linear kernel only).
+        Offsets in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
+        if the rows are far from 0; ``distances`` subtracts the mean first and does not.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     feature_map_ : object
@@ -132,13 +138,13 @@ class TwinSVC(NearestPlane):
     """
 
     CONSTRAINTS: ClassVar[dict[str, Constraint]] = NearestPlane.CONSTRAINTS | {
-        "C1": POSITIVE,
-        "C2": Either(Choice(None), POSITIVE),
-        "ridge": Either(Choice("auto"), POSITIVE),
+        "C1": POSITIVE_FACTOR,
+        "C2": Either(Choice(None), POSITIVE_FACTOR),
+        "ridge": Either(Choice("auto"), POSITIVE_FACTOR),
         "loss": Choice("auto", "hinge", "least_squares"),
         "measure": Choice("margin", "distance"),
-        "graph_weight": Number(0.0),
-        "tol": POSITIVE,
+        "graph_weight": FACTOR,
+        "tol": TOLERANCE,
     }
 
     def __init__(

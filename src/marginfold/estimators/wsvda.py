@@ -10,7 +10,10 @@ from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule
 from marginfold.svm import SVMSolver
-from marginfold.validation.parameters import Constraint, Number
+from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
+    Constraint,
+)
 
 
 class WSVDA(MarginSubspace):
@@ -173,4 +176,4 @@ class WSVDA(MarginSubspace):
         return Penalty(resolve_graph(self.graph), ridge=float(self.ridge))
 
     def _constraints(self) -> dict[str, Constraint]:
-        return super()._constraints() | {"ridge": Number(0.0, inclusive=False)}
+        return super()._constraints() | {"ridge": POSITIVE_FACTOR}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from marginfold.errors import MarginfoldWarning, warn
 from marginfold.feature_maps.kernel_values import finite_peak
 from marginfold.linalg import leading_pairs
+from marginfold.linalg.decompositions import eigh, product
 from marginfold.linalg.tall import Array, column_signs
 
 RANK_RESOLUTION = 1e-10
@@ -124,7 +124,7 @@ def kernel_coordinates(
         centred = kernel.centred()
         weighted = kernel.weighted(centred)
         rounding = kernel.rounding(weighted)
-        S, U = scipy.linalg.eigh(weighted, check_finite=False)
+        S, U = eigh(weighted)
     else:
         rounding = kernel.rounding()
         S, U = (pairs[..., ::-1] for pairs in leading_pairs(kernel, rank))
@@ -136,6 +136,6 @@ def kernel_coordinates(
         )
     order = np.flatnonzero(S > max(RANK_RESOLUTION * float(S[-1]), rounding))[::-1]
     basis = kernel.without_mean(roots * U[:, order] / np.sqrt(S[order]))
-    scores = centred @ basis if rank is None else U[:, order] * np.sqrt(S[order]) / roots
+    scores = product(centred, basis) if rank is None else U[:, order] * np.sqrt(S[order]) / roots
     signs = column_signs(scores)
     return S[order], basis * signs, np.asarray(scores * signs)

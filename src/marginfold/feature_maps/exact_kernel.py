@@ -11,6 +11,7 @@ from marginfold.feature_maps.kernel_map import BLOCK_BYTES, PARAMETERS, KernelMa
 from marginfold.feature_maps.kernel_values import (
     check_kernel,
     resolve_gamma,
+    shown_function,
     square_kernel,
     symmetrised,
 )
@@ -131,7 +132,7 @@ class ExactKernel(KernelMap):
         require_memory(
             8.0 * copies * n * n + BLOCK_BYTES,
             f"An exact kernel of {n} rows",
-            f"kernel=LowRankKernel({shown(self.kernel)}, gamma={self.gamma!r}, "
+            f"kernel=LowRankKernel({shown_function(self.kernel)}, gamma={self.gamma!r}, "
             f"degree={self.degree}, coef0={self.coef0}, rank={LOW_RANK}, center={self.center}), "
             "whose memory grows with rows times rank.",
         )
@@ -144,6 +145,6 @@ class ExactKernel(KernelMap):
             return K if self.rank is None else symmetrised(K)
         self.origin_ = self._choose_origin(X[kept])
         self.training_rows_ = self._moved(X[kept])
-        if self.rank is None:
+        if self.rank is None and not callable(self.kernel):
             return self._kernel_matrix(X[kept])
         return self._function.symmetric(self.training_rows_)

@@ -14,12 +14,13 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from marginfold.errors import InvalidInputError
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import atomic_fit
 from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import check_weights
+from marginfold.validation.rows import check_weights, read_entries
 from marginfold.validation.sized_calls import SizedCalls
 
 FIT_INSTEAD = "give it as the kernel of an estimator, which fits it on the cluster if it can"
@@ -138,7 +139,17 @@ class CheckedMap(SizedCalls, TransformerMixin, BaseEstimator, ABC):
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         """Return finite rows, dense or CSR, whose features are learned or (no reset) known."""
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+        return read_entries(self, X, reset=reset)
+
+
+def finite_images(values: Array) -> Array:
+    """Return the images of rows, if they are finite: valid rows may still be too far away."""
+    if not np.isfinite(values).all():
+        raise InvalidInputError(
+            "The image of a row overflows: the rows are too far from those of the fit for this "
+            "kernel. Scale them as the training rows, or leave such rows out."
+        )
+    return values
 
 
 def _weights(X: Any, sample_weight: Array | None) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from marginfold.errors import InvalidParameterError
 from marginfold.feature_maps.exact_kernel import ExactKernel
+from marginfold.feature_maps.feature_map import finite_images
 from marginfold.feature_maps.kernel_map import PARAMETERS, PROJECT_BYTES, KernelMap
 from marginfold.feature_maps.kernel_values import (
     KernelFunction,
@@ -129,7 +130,7 @@ class KernelExpansion(KernelMap):
 
     def coordinates(self, X: Any) -> Array:
         """Do what `transform` does with rows that are valid."""
-        return self._kernel_matrix(X)
+        return finite_images(self._kernel_matrix(X))
 
     def preimages(self, U: Any, start: Any = None) -> NoReturn:
         """Refuse: kernel values are no coordinates of points in feature space."""
@@ -155,6 +156,7 @@ class KernelExpansion(KernelMap):
             rows = X if len(kept) == X.shape[0] else X[kept]
             self.origin_ = self._choose_origin(rows)
             self.training_rows_ = self._moved(rows)
+            self._glance(self.training_rows_)
         self._count(len(kept))
 
     def _count(self, n: int) -> None:

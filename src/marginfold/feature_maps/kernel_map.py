@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.feature_maps.feature_map import CheckedMap
+from marginfold.feature_maps.feature_map import CheckedMap, finite_images
 from marginfold.feature_maps.fixed_point import as_points, fixed_points, require_preimages
 from marginfold.feature_maps.kernel_gradients import kernel_gradients, require_gradient
 from marginfold.feature_maps.kernel_values import (
@@ -20,7 +20,15 @@ from marginfold.feature_maps.kernel_values import (
     KernelFunction,
 )
 from marginfold.linalg.tall import Array, by_columns, dense
-from marginfold.validation.parameters import Choice, Constraint, Count, Either, Flag, Number
+from marginfold.validation.parameters import (
+    LARGEST_FACTOR,
+    Choice,
+    Constraint,
+    Count,
+    Either,
+    Flag,
+    Number,
+)
 
 BLOCK_BYTES = 32 << 20
 """Largest kernel block that is formed when rows are mapped."""
@@ -28,9 +36,12 @@ BLOCK_BYTES = 32 << 20
 PROJECT_BYTES = 2 << 20
 """The same when they are projected on directions, which are few: it stays in the cache."""
 
+GLANCE = 100
+"""Rows among which a kernel function must be symmetric."""
+
 PARAMETERS: dict[str, Constraint] = {
     "degree": Count(1),
-    "coef0": Number(),
+    "coef0": Number(-LARGEST_FACTOR, LARGEST_FACTOR),
     "gamma": GAMMA,
     "rank": Either(Choice(None), Count(1)),
     "center": Flag(),
@@ -93,8 +104,9 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
         out = np.empty((X.shape[0], C.shape[1], X.shape[1]))
         for block in self._blocks(X.shape[0], BLOCK_BYTES):
             rows = dense(self._moved(X[block]))
-            out[block] = kernel_gradients(self._function, rows, self.training_rows_, C)
-        return out
+            with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+                out[block] = kernel_gradients(self._function, rows, self.training_rows_, C)
+        return finite_images(out)
 
     def preimages(self, U: Any, start: Any = None) -> Array:
         """Return input rows whose images are closest to the points with coordinates U (rbf only).
@@ -136,6 +148,11 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
             largest = np.maximum(value, largest)
         return dense(self.training_rows_[best])
 
+    def _glance(self, rows: Any) -> None:
+        """Refuse a kernel function that is not symmetric, where the whole kernel is never seen."""
+        if callable(self.kernel):
+            self._function.symmetric(rows[:GLANCE])
+
     def _choose_origin(self, X: Any) -> Any:
         """Return a point among the rows: distances between remote rows would lose digits."""
         remote = self.kernel in TRANSLATION_FREE and not scipy.sparse.issparse(X)
@@ -153,10 +170,11 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
     ) -> Array:
         """Return the centred kernel rows times A, block by block."""
         out = np.empty((X.shape[0], A.shape[1]))
-        for block in self._blocks(X.shape[0], block_bytes or BLOCK_BYTES):
-            K = self._kernel_matrix(X[block])
-            out[block] = product(K - self.column_means_ if self.center else K, A)
-        return out
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+            for block in self._blocks(X.shape[0], block_bytes or BLOCK_BYTES):
+                K = self._kernel_matrix(X[block])
+                out[block] = product(K - self.column_means_ if self.center else K, A)
+        return finite_images(out)
 
     def _blocks(self, n_rows: int, block_bytes: int) -> Iterator[slice]:
         size = max(1, block_bytes // (8 * max(1, len(self.share_))))

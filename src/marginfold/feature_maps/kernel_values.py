@@ -12,7 +12,12 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.linalg.tall import Array, dense, row_blocks
-from marginfold.validation.parameters import Choice, Either, Number, shown
+from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
+    Choice,
+    Either,
+    shown,
+)
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
 """Kernel names that `ExactKernel` takes."""
@@ -24,9 +29,9 @@ TRANSLATION_FREE = ("rbf", "laplacian")
 """Kernels of the difference between rows."""
 
 ASYMMETRY = 1e-8
-"""Largest asymmetry of a precomputed kernel, relative to its largest entry."""
+"""Largest asymmetry of a kernel of training rows, relative to its largest entry."""
 
-GAMMA = Either(Choice("scale", "auto"), Number(0.0, inclusive=False))
+GAMMA = Either(Choice("scale", "auto"), POSITIVE_FACTOR)
 
 TILE_ROWS = 200
 """Rows of a symmetric kernel that are evaluated at a time."""
@@ -45,8 +50,10 @@ class KernelFunction:
         """Return the kernel between the rows of X and those of Y."""
         if not (X.shape[0] and Y.shape[0]):
             return np.zeros((X.shape[0], Y.shape[0]))
-        if callable(self.kernel):
-            return _called(self.kernel, X, Y)
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever uses the values looks at them
+            return _called(self.kernel, X, Y) if callable(self.kernel) else self._named(X, Y)
+
+    def _named(self, X: Any, Y: Any) -> Array:
         if self.kernel == "rbf" and not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Y)):
             return _rbf(X, Y, self.gamma)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
@@ -57,7 +64,9 @@ class KernelFunction:
     def symmetric(self, X: Any) -> Array:
         """Return the kernel among the rows of X, exactly symmetric, each pair evaluated once."""
         if callable(self.kernel):
-            return symmetrised(self(X, X))
+            K = self(X, X)
+            require_symmetry(K, f"The kernel function {shown_function(self.kernel)}")
+            return symmetrised(K)
         n = X.shape[0]
         K = np.empty((n, n))
         for start in range(0, n, TILE_ROWS):
@@ -131,17 +140,37 @@ def square_kernel(K: Any) -> Array:
             f"A precomputed kernel must be square in fit; got shape {K.shape}. "
             "Give the kernel between all training rows."
         )
-    difference = float(np.abs(K - K.T).max())
-    if difference > ASYMMETRY * float(np.abs(K).max()):
-        raise InvalidInputError(
-            f"A precomputed kernel must be symmetric in fit; entries differ by {difference:.3g} "
-            "from their mirror images. Use (K + K.T) / 2 if that is what you mean."
-        )
+    require_symmetry(K, "A precomputed kernel")
     return K
 
 
+def require_symmetry(K: Array, what: str) -> None:
+    """Refuse a kernel among training rows that depends on the order of two rows."""
+    difference = float(np.abs(K - K.T).max(initial=0.0))
+    if difference > ASYMMETRY * float(np.abs(K).max(initial=0.0)):
+        raise InvalidInputError(
+            f"{what} must be symmetric in fit; entries differ by {difference:.3g} from their "
+            "mirror images. Use (K + K.T) / 2 if that is what you mean."
+        )
+
+
+def shown_function(kernel: Any) -> str:
+    """Return the name that a kernel has in code: its own, or a name to put there."""
+    if isinstance(kernel, str):
+        return repr(kernel)
+    name = str(getattr(kernel, "__name__", ""))
+    return name if name.isidentifier() else "your_kernel"
+
+
 def _called(function: Any, X: Any, Y: Any) -> Array:
-    K = np.asarray(function(X, Y))
+    try:
+        K = np.asarray(function(X, Y))
+    except Exception as error:
+        raise InvalidInputError(
+            f"The kernel function {shown_function(function)} failed on arguments of shape "
+            f"{X.shape} and {Y.shape} with {type(error).__name__}: {error}. It must take two "
+            "matrices and return one value for each pair of their rows."
+        ) from error
     shape = (X.shape[0], Y.shape[0])
     if K.shape != shape or K.dtype.kind not in "biuf" or not np.isfinite(K).all():
         raise InvalidInputError(

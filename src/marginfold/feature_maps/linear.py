@@ -11,7 +11,8 @@ import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginfold.feature_maps.feature_map import CheckedMap
+from marginfold.feature_maps.feature_map import CheckedMap, finite_images
+from marginfold.linalg.decompositions import qr
 from marginfold.linalg.tall import Array, by_columns, column_signs, dense
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters
 
@@ -106,9 +107,10 @@ class Linear(ClassNamePrefixFeaturesOutMixin, CheckedMap):
             self.basis_ = _principal_axes(X, self.mean_, weights)
 
     def _times(self, X: Any, B: Array, product: Callable[[Array, Array], Array]) -> Array:
-        if scipy.sparse.issparse(X):
-            return np.asarray(X @ B) - product(self.mean_[None], B)
-        return product(X - self.mean_, B)
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at by `finite_images`
+            if scipy.sparse.issparse(X):
+                return finite_images(np.asarray(X @ B) - product(self.mean_[None], B))
+            return finite_images(product(X - self.mean_, B))
 
     @property
     def _n_features_out(self) -> int:
@@ -142,7 +144,7 @@ def _principal_axes(rows: Any, mean: Array, weights: Array) -> Array:
     of each axis positive.
     """
     weighted = (dense(rows) - mean) * np.sqrt(weights)[:, None]
-    Q, R = scipy.linalg.qr(weighted.T, mode="economic", check_finite=False)
+    Q, R = qr(weighted.T)
     U, sizes, _ = scipy.linalg.svd(R, check_finite=False)
     axes = Q @ U[:, sizes > SPAN_RESOLUTION * sizes[0]]
     return np.asarray(axes * column_signs(axes))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,6 +29,7 @@ from marginfold.feature_maps.kernel_values import (
 )
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
 from marginfold.linalg.blocks import RowBlocks
+from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array, column_signs, gram, rotated
 from marginfold.validation.parameters import Constraint, Count, Number, atomic_fit, check_parameters
 
@@ -249,7 +249,9 @@ class LowRankKernel(KernelMap):
             return GivenColumns(K if whole else K[np.ix_(kept, kept)])
         rows = X if whole else X[kept]
         self.origin_ = self._choose_origin(rows)
-        return RowColumns(self._function, self._moved(rows))
+        moved = self._moved(rows)
+        self._glance(moved)
+        return RowColumns(self._function, moved)
 
     def _most(self, n: int) -> int:
         """Return the largest number of pivots."""
@@ -285,6 +287,7 @@ class LowRankKernel(KernelMap):
         self.eigenvalues_, axes = _principal_axes(G, pivots.rounding)
         if len(L):
             axes *= np.where(column_signs((L - mean) @ axes) < 0, -1.0, 1.0)
+        self._glance(self.training_rows_)
         self.column_means_ = L @ mean
         self.share_, self.dual_basis_ = _mixtures(L, mean), _mixtures(L, axes)
         return axes
@@ -292,7 +295,7 @@ class LowRankKernel(KernelMap):
 
 def _principal_axes(G: Array, rounding: float) -> tuple[Array, Array]:
     """Return the eigenvalues that are not rounding errors, largest first, and eigenvectors."""
-    S, V = scipy.linalg.eigh(G, check_finite=False) if len(G) else (np.zeros(0), G)
+    S, V = eigh(G) if len(G) else (np.zeros(0), G)
     least = max(RANK_RESOLUTION * float(S.max(initial=0.0)), rounding)
     order = np.flatnonzero(S > least)[::-1]
     return S[order], np.asarray(V[:, order])

@@ -27,6 +27,7 @@ from marginfold.geometry.one_vs_rest import (
     resolved_schedule,
 )
 from marginfold.linalg.blocks import Block, LocalBlocks
+from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array, SharedRows, column_signs
 from marginfold.runtime.progress import report
 from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
@@ -106,7 +107,7 @@ def leading_directions(total: Array, W: Array, n_directions: int) -> Array:
     if k == r:  # SciPy before 1.14 decomposes no empty matrix
         return np.zeros((r, 0))
     basis = scipy.linalg.qr(W)[0][:, k:] if k else np.eye(r)
-    variances, vectors = scipy.linalg.eigh(basis.T @ total @ basis)
+    variances, vectors = eigh(basis.T @ total @ basis)
     varying = np.flatnonzero(variances > NO_VARIANCE * np.trace(total))[::-1]
     directions = basis @ vectors[:, varying[:n_directions]]
     return np.asarray(directions * column_signs(directions))

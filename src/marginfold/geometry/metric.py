@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import scipy.linalg
 
 from marginfold.errors import GraphError, InvalidInputError
 from marginfold.graphs import GraphLike
+from marginfold.linalg.decompositions import eigh, eigvalsh
 from marginfold.linalg.tall import Array, by_columns
 from marginfold.runtime.threads import threads_for
 
@@ -56,7 +56,7 @@ class Metric:
         if not len(M):  # SciPy before 1.14 decomposes no empty matrix
             return cls(theta=np.zeros(0), Q=None, unit=0.0)
         with threads_for(len(M), len(M)):
-            theta, Q = scipy.linalg.eigh(M, check_finite=False)
+            theta, Q = eigh(M)
         largest = max(abs(float(theta[0])), float(theta[-1]))
         if theta[0] < -NEGATIVE_RESOLUTION * largest:
             raise GraphError(
@@ -125,7 +125,7 @@ def rank_of(total: Array) -> int:
     """Return the number of dimensions in which rows with the total scatter Z'Z vary at all."""
     if not len(total):  # SciPy before 1.14 decomposes no empty matrix
         return 0
-    variances = scipy.linalg.eigvalsh(total, check_finite=False)
+    variances = eigvalsh(total)
     return int(np.count_nonzero(variances > RANK_RESOLUTION * np.trace(total)))
 
 
@@ -134,7 +134,7 @@ def span_of(total: Array) -> Array | None:
     rank = rank_of(total)
     if rank == len(total):
         return None
-    return np.asarray(scipy.linalg.eigh(total, check_finite=False)[1][:, len(total) - rank :])
+    return np.asarray(eigh(total)[1][:, len(total) - rank :])
 
 
 def has_no_scatter(trace: float, total: Array) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from marginfold.geometry.metric import rank_of
+from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array
 
 
@@ -67,7 +67,7 @@ def dual_basis(total: Array, size: float, normalize: bool) -> TikhonovBasis:
     rank = rank_of(total)
     if not rank:
         return rkhs_basis(float(np.trace(total)), size, normalize)
-    S, Q = scipy.linalg.eigh(total, check_finite=False)
+    S, Q = eigh(total)
     S, Q = S[-rank:], Q[:, -rank:]
     S_v = S / S[-1] if normalize else S
     unit = rkhs_basis(float(S @ S_v), size, normalize).unit

@@ -39,11 +39,11 @@ from marginfold.graphs.rule import GraphRows, GraphRule
 from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks, total
 from marginfold.linalg.tall import dense, gram
 from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
     Choice,
     Constraint,
     Count,
     Either,
-    Number,
     check_parameters,
 )
 
@@ -70,7 +70,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "n_neighbors": Count(1),
     "random_state": Count(0),
     "weights": Choice("heat", "binary"),
-    "width": Either(Choice("auto"), Number(0.0, inclusive=False)),
+    "width": Either(Choice("auto"), POSITIVE_FACTOR),
 }
 
 

@@ -27,12 +27,12 @@ from marginfold.graphs.neighbor_search import (
 )
 from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
 from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
     Choice,
     Constraint,
     Count,
     Either,
     Flag,
-    Number,
     check_parameters,
 )
 
@@ -48,7 +48,7 @@ LARGEST_GAIN = 2.0
 CONSTRAINTS: dict[str, Constraint] = {
     "n_neighbors": Count(1),
     "weights": Choice("heat", "binary"),
-    "width": Either(Choice("auto"), Number(0.0, inclusive=False)),
+    "width": Either(Choice("auto"), POSITIVE_FACTOR),
     "mode": Choice("union", "mutual"),
     "within_class": Flag(),
     "merge_duplicates": Flag(),
@@ -184,7 +184,8 @@ class NeighborGraph(GraphRule):
         """Edge weights before masses, and how many of them underflowed."""
         if width == 0:  # also if all squared distances underflowed
             return np.ones_like(squared), 0
-        W = np.exp(-squared / width)
+        with np.errstate(over="ignore"):  # an infinite distance, in widths, has weight 0
+            W = np.exp(-squared / width)
         n_underflowed = int(np.count_nonzero(W < UNDERFLOW))
         if n_underflowed > UNDERFLOW_SHARE * W.size:
             warn(

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import eigsh
 from marginfold.errors import GraphError
 from marginfold.graphs.laplacian import EdgeLaplacian, Laplacian
 from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
+from marginfold.validation.parameters import LARGEST_FACTOR
 
 SYMMETRY_TOLERANCE = 1e-10
 """Largest |W - W'| that counts as rounding, relative to the largest weight."""
@@ -66,8 +67,13 @@ class PrecomputedGraph(GraphRule):
 
     def _read(self, n_rows: int) -> sp.csr_array:
         """Return the weights as a finite, exactly symmetric CSR matrix without a diagonal."""
-        W = self.adjacency
-        W = sp.csr_array(W if sp.issparse(W) else np.asarray(W), dtype=np.float64, copy=True)
+        W = self.adjacency if sp.issparse(self.adjacency) else np.asarray(self.adjacency)
+        if W.dtype.kind not in "biuf" or W.ndim != 2:
+            raise GraphError(
+                f"{graph_name(self)} got an adjacency of {W.dtype} values in {W.ndim} dimensions; "
+                "it needs a matrix of real numbers."
+            )
+        W = sp.csr_array(W, dtype=np.float64, copy=True)
         if W.shape != (n_rows, n_rows):
             raise GraphError(
                 f"{graph_name(self)} got an adjacency of shape {W.shape} for {n_rows} rows of X; "
@@ -78,6 +84,13 @@ class PrecomputedGraph(GraphRule):
             raise GraphError(
                 f"{graph_name(self)} got NaN or infinite weights; it needs finite ones. Set the "
                 "weight of a missing edge to 0."
+            )
+        largest = float(abs(W).max()) if W.nnz else 0.0
+        if largest and not 1 / LARGEST_FACTOR < largest < LARGEST_FACTOR:
+            raise GraphError(
+                f"{graph_name(self)} got weights of size {largest:.3g}; it needs the largest one "
+                f"between {1 / LARGEST_FACTOR:g} and {LARGEST_FACTOR:g}. Multiply all of them by "
+                "a constant."
             )
         gap = float(abs(W - W.T).max())
         if gap > SYMMETRY_TOLERANCE * float(abs(W).max()):

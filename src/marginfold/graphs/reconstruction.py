@@ -28,11 +28,16 @@ from marginfold.graphs.neighbor_search import (
     nearest_points,
 )
 from marginfold.graphs.rule import GraphRows, GraphRule
-from marginfold.validation.parameters import Constraint, Count, Number, check_parameters
+from marginfold.validation.parameters import (
+    POSITIVE_FACTOR,
+    Constraint,
+    Count,
+    check_parameters,
+)
 
 CONSTRAINTS: dict[str, Constraint] = {
     "n_neighbors": Count(1),
-    "reg": Number(0.0, inclusive=False),
+    "reg": POSITIVE_FACTOR,
     "search": NeighborSearch(),
 }
 

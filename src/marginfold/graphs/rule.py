@@ -27,6 +27,7 @@ from marginfold.graphs.laplacian import (
     NodeGraph,
     joined_parts,
 )
+from marginfold.validation.parameters import FACTOR
 from marginfold.validation.row_types import gathered, refuse_lazy
 from marginfold.validation.rows import LARGEST_ENTRY, check_weights, is_unlabelled, unique_labels
 from marginfold.validation.sized_calls import SizedCalls
@@ -218,10 +219,10 @@ class ScaledGraph(GraphRule):
 
     def build_on(self, rows: GraphRows) -> Laplacian:
         factor: Any = self.factor
-        if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
+        if not isinstance(factor, Real) or not FACTOR.allows(float(factor)):
             raise InvalidParameterError(
-                f"ScaledGraph of {graph_name(self.graph)} got factor={factor!r}; it needs a "
-                "finite number >= 0, or L is not positive semi-definite. Use a positive factor."
+                f"ScaledGraph of {graph_name(self.graph)} got factor={factor!r}; it needs "
+                f"{FACTOR}, or L is not positive semi-definite. Use a positive factor."
             )
         graph = _build_part(self, self.graph, rows)
         return ScaledLaplacian(graph.n_rows, graph, float(factor))

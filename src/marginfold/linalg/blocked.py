@@ -21,11 +21,12 @@ LEAST_BLOCK, LARGEST_BLOCK = 64, 1024
 """Rows of a block: with fewer the calls themselves cost time, with more the cache is left."""
 
 
-def blocks_of(n: int) -> Iterator[slice]:
-    """Yield slices of n rows whose products with an n x n matrix are one short call each."""
+def blocks_of(n: int, n_rows: int | None = None) -> Iterator[slice]:
+    """Yield slices of rows (n of them) whose products with an n x n matrix are short calls."""
     fitting = int(CALL_OPERATIONS / (2.0 * n * n)) if n else LARGEST_BLOCK
     size = min(max(fitting, LEAST_BLOCK), LARGEST_BLOCK)
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+    end = n if n_rows is None else n_rows
+    return (slice(start, min(start + size, end)) for start in range(0, end, size))
 
 
 def cholesky(A: Array, stage: str) -> bool:

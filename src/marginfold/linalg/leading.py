@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.linalg
 
 from marginfold.errors import InvalidParameterError
+from marginfold.linalg.blocked import cholesky
+from marginfold.linalg.decompositions import eigh, solve_lower
 from marginfold.linalg.tall import Array
 
 SMALL = 500
@@ -102,7 +103,7 @@ def leading_pairs(A: Array | SymmetricMap, k: int) -> tuple[Array, Array]:
 
 def _dense_pairs(A: Array, k: int) -> tuple[Array, Array]:
     n = len(A)
-    values, vectors = scipy.linalg.eigh(A, subset_by_index=(n - k, n - 1), check_finite=False)
+    values, vectors = eigh(A, (n - k, n - 1))
     return values[::-1], vectors[:, ::-1]
 
 
@@ -225,20 +226,17 @@ def pencil_pairs(A: Array, B: Array, k: int) -> tuple[Array, Array]:
     if k == 0:  # SciPy before 1.14 decomposes no empty matrix
         return np.zeros(0), np.zeros((r, 0))
     F = definite_factor(B)
-    half = scipy.linalg.solve_triangular(F, A, lower=True, check_finite=False)
-    C = scipy.linalg.solve_triangular(F, half.T, lower=True, check_finite=False)
+    C = solve_lower(F, solve_lower(F, A).T)
     values, vectors = leading_pairs(0.5 * (C + C.T), k)  # F^-1 A F^-T, with v = F^-T u
-    return values, scipy.linalg.solve_triangular(
-        F, vectors, lower=True, trans=1, check_finite=False
-    )
+    return values, solve_lower(F, vectors, transposed=True)
 
 
 def definite_factor(B: Array) -> Array:
     """Return the lower Cholesky factor of a matrix that a ridge should have made definite."""
-    try:
-        return np.asarray(scipy.linalg.cholesky(B, lower=True, check_finite=False))
-    except scipy.linalg.LinAlgError as error:
+    factor = B.copy()
+    if not cholesky(factor, "factorisation"):
         raise InvalidParameterError(
             "The ridge (or shrinkage) is too small: the problem is not definite beyond rounding. "
             "Raise it, 1e-8 is a safe relative value."
-        ) from error
+        )
+    return factor

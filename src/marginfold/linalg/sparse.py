@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from marginfold.errors import SolverError
+from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array
 
 DENSE_NODES = 500
@@ -218,7 +219,7 @@ def _pairs_of_part(
 def _dense_pairs(S: sp.csr_array, constant: Array, k: int) -> tuple[Array, Array]:
     A = S.toarray()
     A += 2 * _row_norm(S) * np.outer(constant, constant)  # moves the trivial pair to the other end
-    values, vectors = scipy.linalg.eigh(A, subset_by_index=(0, k - 1), check_finite=False)
+    values, vectors = eigh(A, (0, k - 1))
     return np.maximum(values, 0.0), vectors
 
 

@@ -19,6 +19,10 @@ Array = NDArray[Any]
 BLOCK_BYTES = 1 << 20
 """Target size of one row block."""
 
+BLOCK_OPERATIONS, LEAST_ROWS = 2e10, 256
+"""Floating-point operations of a block times a square of its columns, which Ctrl-C waits for: about
+two thirds of a second on one core.  With fewer rows the sum over blocks would cost as much."""
+
 COLUMNS = 8
 """Columns that `by_columns` multiplies at a time."""
 
@@ -27,8 +31,12 @@ TIE = 1e-9
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices that cut ``n_rows`` into blocks of about `BLOCK_BYTES`, none of them flat."""
+    """Yield slices that cut ``n_rows`` into blocks of about `BLOCK_BYTES`, none of them flat.
+
+    The product of a block with a square of its columns takes less than a second.
+    """
     size = max(64, 4 * n_columns, BLOCK_BYTES // (8 * max(n_columns, 1)))
+    size = min(size, max(LEAST_ROWS, int(BLOCK_OPERATIONS / (2.0 * max(n_columns, 1) ** 2))))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -46,9 +54,9 @@ def is_constant(values: Array) -> bool:
 def gram(Z: Array, weights: Array | None = None) -> Array:
     """Return ``Z' diag(weights) Z`` for non-negative weights without a weighted copy of Z."""
     if weights is None:
-        return np.asarray(Z.T @ Z)
+        return _square(Z)
     if is_constant(weights):
-        return np.asarray(weights[0] * (Z.T @ Z))
+        return np.asarray(weights[0] * _square(Z))
     roots = np.sqrt(weights)[:, None]
     total: Array | None = None
     for block in row_blocks(*Z.shape):
@@ -56,6 +64,16 @@ def gram(Z: Array, weights: Array | None = None) -> Array:
         square = part.T @ part
         total = square if total is None else np.add(total, square, out=total)
     return np.zeros((Z.shape[1], Z.shape[1])) if total is None else total
+
+
+def _square(Z: Array) -> Array:
+    """Return Z'Z, in blocks of rows only if it takes longer than a second."""
+    if 2.0 * Z.size * Z.shape[1] <= BLOCK_OPERATIONS or Z.shape[1] < LEAST_ROWS:
+        return np.asarray(Z.T @ Z)
+    total = np.zeros((Z.shape[1], Z.shape[1]))
+    for block in row_blocks(*Z.shape):
+        total += Z[block].T @ Z[block]
+    return total
 
 
 def mean_about(Z: Array, origin: Array) -> Array:

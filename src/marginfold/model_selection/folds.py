@@ -40,7 +40,7 @@ from marginfold.model_selection.nested_knn import (
 )
 from marginfold.model_selection.rows import FoldRows, SearchRows, take
 from marginfold.validation.parameters import shown
-from marginfold.validation.rows import read_new_rows
+from marginfold.validation.rows import read_new_rows, taken_as_classes
 
 Scores = dict[str, Array]
 """By metric, the scores of all members with all numbers of components and all heads."""
@@ -183,9 +183,10 @@ def _is_fitted(estimator: Any) -> bool:
 
 def fit_classifier(classifier: Any, images: Any, part: FoldRows) -> Any:
     """Fit a classifier on images of the labelled rows, with weights if it takes any."""
-    if part.weights is not None and has_fit_parameter(classifier, "sample_weight"):
-        return classifier.fit(images, part.labels, sample_weight=part.known_weights)
-    return classifier.fit(images, part.labels)
+    with taken_as_classes():
+        if part.weights is not None and has_fit_parameter(classifier, "sample_weight"):
+            return classifier.fit(images, part.labels, sample_weight=part.known_weights)
+        return classifier.fit(images, part.labels)
 
 
 def _classifiers(trial: Trial, part: FoldRows) -> Iterator[tuple[Place, _Model]]:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginfold.graphs.neighbor_search import chunks, nearest_points
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import Count, check_parameters
+from marginfold.validation.rows import check_entries, taken_as_classes
 
 SPARE = 4
 """Neighbors searched beyond k: rows as near as the k-th are mostly fewer, and then all found."""
@@ -65,7 +66,9 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
         """
         self.check()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
+        check_entries(self, X)
+        with taken_as_classes():
+            check_classification_targets(y)
         self.classes_, self._codes = np.unique(y, return_inverse=True)
         self._rows = X
         return self
@@ -83,6 +86,7 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
         """Return the shares of the votes, of shape (n_samples, n_classes)."""
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=np.float64, reset=False)
+        check_entries(self, rows)
         k = min(int(self.n_neighbors), len(self._rows))
         codes = self._codes[nearest_rows(self._rows, rows, k)]
         n, n_classes = len(rows), len(self.classes_)

@@ -101,7 +101,7 @@ class PathSearchCV(ClassifierMixin, SharedSearch):
         """Return the score of the best classifier, by ``scoring`` (of several: by ``refit``)."""
         return SharedSearch.score(self, X, y)
 
-    def _check(self) -> None:
+    def _check(self, rank: float) -> None:
         if not isinstance(self.estimator, MarginEstimator) or not is_classifier(self.estimator):
             raise InvalidParameterError(
                 f"estimator must be an instance of GESVC or LapSVC; got {shown(self.estimator)}. "
@@ -109,9 +109,9 @@ class PathSearchCV(ClassifierMixin, SharedSearch):
             )
         constraints = self.estimator._constraints()
         check_parameters(self.estimator, constraints)
-        self._check_grid(constraints, ("C", "graph_weight"))
+        self._check_grid(constraints, ("C", "graph_weight"), rank)
 
-    def _trial(self, scorers: Scorers) -> Trial:
+    def _trial(self, scorers: Scorers, rank: float) -> Trial:
         return Trial(
             estimator=self.estimator,
             grid=grid_of(self.estimator, self.C, self.graph_weight),
@@ -124,7 +124,7 @@ class PathSearchCV(ClassifierMixin, SharedSearch):
             return_train_score=bool(self.return_train_score),
         )
 
-    def _candidates(self) -> dict[str, list[Any]]:
+    def _candidates(self, rank: float) -> dict[str, list[Any]]:
         return dict(grid_of(self.estimator, self.C, self.graph_weight))
 
     def _model(self) -> Any:

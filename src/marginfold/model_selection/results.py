@@ -46,6 +46,11 @@ def read_scorers(model: Any, scoring: Any, refit: Any) -> Scorers:
     if isinstance(scoring, list | tuple | set):
         scoring = {name: name for name in scoring}
     if not isinstance(scoring, dict):
+        if not (isinstance(refit, bool | np.bool_) or callable(refit)):
+            raise InvalidParameterError(
+                "With one metric refit must be True, False or a function of cv_results_; got "
+                f"{shown(refit)}."
+            )
         scorer = check_scoring(model, scoring)
         return Scorers({SINGLE: scorer}, False, _sees_predictions_only(scoring))
     if not scoring or not all(isinstance(name, str) for name in scoring):

@@ -12,7 +12,10 @@ from sklearn.utils import column_or_1d, indexable
 
 from marginfold.errors import InvalidInputError
 from marginfold.linalg.tall import Array
-from marginfold.validation.rows import check_weights, is_unlabelled
+from marginfold.validation.rows import check_weights, is_missing, is_unlabelled, unique_labels
+
+MARK_MISSING = "Leave these rows out, or let unlabeled=np.nan of the estimator mark them."
+"""What to do with rows whose label is missing."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,10 @@ class SearchRows:
         cls, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any, pairwise: bool
     ) -> SearchRows:
         """Check lengths and labels; what else rows need is checked by the fit of each fold."""
-        X, y, sample_weight = indexable(X, y, sample_weight)
+        X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
+        if pairwise:
+            _require_square(X)
         known = ~is_unlabelled(y, unlabeled)
         if not known.any():
             raise InvalidInputError(
@@ -84,7 +89,9 @@ class SearchRows:
                 "rows to score on."
             )
         weights = None if sample_weight is None else check_weights(sample_weight, len(y))
-        return cls(X, y, _labels(y, known), known, weights, pairwise)
+        labels = _labels(y, known)
+        _require_classes(labels[known])
+        return cls(X, y, labels, known, weights, pairwise)
 
     def folds(self, cv: Any, groups: Any) -> Iterator[tuple[Array, Array]]:
         """Yield row numbers to fit and to score on.
@@ -121,13 +128,38 @@ class SearchRows:
 
 
 def take(X: Any, rows: Array, columns: Array | None = None) -> Any:
-    """Return some rows (and columns) of an array, sparse matrix or data frame."""
+    """Return some rows (and columns) of an array, sparse matrix or table."""
     if hasattr(X, "iloc"):
         return X.iloc[rows] if columns is None else X.iloc[rows, columns]
+    if hasattr(X, "num_rows"):  # a table of pyarrow, which takes columns by a number only
+        return X.take(rows) if columns is None else X.take(rows).select(columns.tolist())
     if scipy.sparse.issparse(X):
         X = scipy.sparse.csr_array(X)
-    part = (X if hasattr(X, "shape") else np.asarray(X))[rows]
+    if not hasattr(X, "shape"):
+        lines = [X[row] for row in rows]  # an estimator explains lists that are no matrix
+        return lines if columns is None else np.asarray(lines)[:, columns]
+    part = X[rows]
     return part if columns is None else part[:, columns]
+
+
+def _require_square(X: Any) -> None:
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InvalidInputError(
+            f"A precomputed kernel must be square in fit; got shape {shape}. Give the kernel "
+            "between all training rows."
+        )
+
+
+def _require_classes(labels: Array) -> None:
+    """Refuse labels that are missing, not finite or do not compare: folds could not be made."""
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        what = "NaN" if np.isnan(labels).any() else "infinity"
+        raise InvalidInputError(f"y contains {what}; every row needs a class. {MARK_MISSING}")
+    if labels.dtype.kind == "O":
+        if any(is_missing(label) for label in labels):
+            raise InvalidInputError(f"y contains None, NaN or NA among its labels. {MARK_MISSING}")
+        unique_labels(labels)
 
 
 def _labels(y: Array, known: Array) -> Array:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
+from math import inf
 from numbers import Real
 from typing import Any, Self, TypeVar, cast
 
@@ -34,7 +35,8 @@ from marginfold.planner.check import check_memory
 from marginfold.runtime.progress import report
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
 from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.sized_calls import SizedCalls
+from marginfold.validation.rows import taken_as_classes
+from marginfold.validation.sized_calls import SizedCalls, coordinates_of, shape_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -72,19 +74,19 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
     multimetric_: bool
 
     @abstractmethod
-    def _check(self) -> None:
-        """Refuse parameters out of range before anything is fitted."""
+    def _check(self, rank: float) -> None:
+        """Refuse parameters out of range before anything is fitted to rows of this rank."""
 
     @abstractmethod
     def _model(self) -> Any:
         """Return the model before it is fitted."""
 
     @abstractmethod
-    def _trial(self, scorers: Scorers) -> Trial:
+    def _trial(self, scorers: Scorers, rank: float) -> Trial:
         """Return what is tried on every fold."""
 
     @abstractmethod
-    def _candidates(self) -> dict[str, list[Any]]:
+    def _candidates(self, rank: float) -> dict[str, list[Any]]:
         """Return the values of every parameter that varies, by name."""
 
     @abstractmethod
@@ -101,7 +103,7 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
             Class labels of any type.
         groups : array of shape (n_samples,), optional
             For splitters that need them.
-        sample_weight : array of shape (n_samples,), optional
+        sample_weight : array of shape (n_samples,) or float, optional
             Given to the estimator, and to a classifier after it if that takes weights.  Scores are
             not weighted.
 
@@ -120,11 +122,13 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
 
     def _search(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         self._check_search()
-        self._check()
+        n, d = shape_of(X)
+        rank = coordinates_of(self.estimator, n, d if hasattr(X, "shape") else inf)
+        self._check(rank)
         if self.refit:  # the fit to all rows is the largest: better refused before the folds
             check_memory(self.estimator, X)
         scorers = read_scorers(self._model(), self.scoring, self.refit)
-        trial = self._trial(scorers)
+        trial = self._trial(scorers, rank)
         rows = SearchRows.read(
             X,
             y,
@@ -132,9 +136,10 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
             unlabeled=getattr(self.estimator, "unlabeled", None),
             pairwise=get_tags(self.estimator).input_tags.pairwise,
         )
-        cv = check_cv(self.cv, rows.labels[rows.known], classifier=is_classifier(self))
-        folds = list(rows.folds(cv, groups))
-        points = points_of(self._candidates())
+        with taken_as_classes():
+            cv = check_cv(self.cv, rows.labels[rows.known], classifier=is_classifier(self))
+            folds = list(rows.folds(cv, groups))
+        points = points_of(self._candidates(rank))
         scores = self._score(trial, rows, folds)
         check_failures(scores, len(points), self.error_score)
         self.n_splits_ = len(folds)
@@ -153,14 +158,16 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
                 f"error_score must be 'raise' or a number; got {shown(self.error_score)}."
             )
 
-    def _check_grid(self, constraints: Mapping[str, Any], names: Sequence[str]) -> None:
+    def _check_grid(
+        self, constraints: Mapping[str, Any], names: Sequence[str], rank: float
+    ) -> None:
         """Refuse values that the estimator would refuse; constraints are its own."""
         for name in names:
             if isinstance(getattr(self, name), Iterator):
                 raise InvalidParameterError(
                     f"{name} is an iterator, which the first look at it uses up; give a list."
                 )
-        for name, values in self._candidates().items():
+        for name, values in self._candidates(rank).items():
             if not values:
                 raise InvalidParameterError(f"{name} has no value to try; give one, or None.")
             for value in values if name in constraints else ():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidParameterError
@@ -42,7 +43,8 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
         Values to try; by default the estimator's own.  Only MMDA, LSVA and WSVDA have a ``C``, and
         only LSVA has a ``graph_weight``.
     n_components : int or sequence of int, optional
-        Numbers of components to try; by default 1, 2, ..., ``estimator.n_components``.
+        Numbers of components to try; by default 1, 2, ..., ``estimator.n_components``, as far as
+        the rows can have so many.
     classifier : classifier, optional
         It is fitted to the components and scored; by default ``KNeighborsClassifier(1)``.  The
         neighbors in all numbers of components are found at once, other classifiers are fitted one
@@ -148,8 +150,31 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
 
     @if_best_has("transform", "subspace")
     def transform(self, X: Any) -> Any:
-        """Return the rows in the best subspace; its output is configured there, not here."""
-        return self._best().named_steps["subspace"].transform(X)
+        """Return the rows in the best subspace."""
+        subspace = self._best().named_steps["subspace"]
+        configured = getattr(self, "_sklearn_output_config", None)
+        if configured is None:
+            return subspace.transform(X)
+        images = FunctionTransformer(
+            subspace.transform, feature_names_out=lambda *_: subspace.get_feature_names_out()
+        )
+        return images.set_output(transform=configured["transform"]).transform(X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set the container of what `transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            None leaves it as it is: that of the subspace.
+
+        Returns
+        -------
+        self
+        """
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # clones keep what is so named
+        return self
 
     @if_best_has("inverse_transform", "subspace")
     def inverse_transform(self, X: Any) -> Array:
@@ -161,7 +186,7 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
         """Return the names of the best subspace's components."""
         return self._best().named_steps["subspace"].get_feature_names_out(input_features)
 
-    def _check(self) -> None:
+    def _check(self, rank: float) -> None:
         if isinstance(self.estimator, type) or not (
             hasattr(self.estimator, "transform") and hasattr(self.estimator, "n_components")
         ):
@@ -178,16 +203,16 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
         if isinstance(self.estimator, MarginEstimator):
             constraints = self.estimator._constraints()
             check_parameters(self.estimator, constraints)
-        self._check_grid(constraints, ("C", "graph_weight", "n_components", "n_neighbors"))
+        self._check_grid(constraints, ("C", "graph_weight", "n_components", "n_neighbors"), rank)
         for head in self._heads():
             if isinstance(head, NeighborsClassifier):
                 head.check()
 
-    def _trial(self, scorers: Scorers) -> Trial:
+    def _trial(self, scorers: Scorers, rank: float) -> Trial:
         return Trial(
             estimator=self.estimator,
             grid=self._grid(),
-            dimensions=tuple(self._dimensions()),
+            dimensions=tuple(self._dimensions(rank)),
             heads=tuple(self._heads()),
             by_votes=self.n_neighbors is not None,
             scorers=scorers.by_name,
@@ -196,8 +221,8 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
             return_train_score=bool(self.return_train_score),
         )
 
-    def _candidates(self) -> dict[str, list[Any]]:
-        candidates: dict[str, list[Any]] = {**self._grid(), "n_components": self._dimensions()}
+    def _candidates(self, rank: float) -> dict[str, list[Any]]:
+        candidates: dict[str, list[Any]] = {**self._grid(), "n_components": self._dimensions(rank)}
         if self.n_neighbors is not None:
             candidates["n_neighbors"] = listed("n_neighbors", self.n_neighbors)
         return candidates
@@ -207,7 +232,8 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
             return {}
         return grid_of(self.estimator, self.C, self.graph_weight)
 
-    def _dimensions(self) -> list[Any]:
+    def _dimensions(self, rank: float) -> list[Any]:
+        """Return the numbers of components to try: the given ones, or all that rows can have."""
         if self.n_components is not None:
             return listed("n_components", self.n_components)
         most = self.estimator.n_components
@@ -216,7 +242,7 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
                 f"n_components is missing: {shown(self.estimator)} does not say how many there "
                 "are. Give the numbers to try, such as n_components=[1, 2, 3]."
             )
-        return list(range(1, int(most) + 1))
+        return list(range(1, max(1, int(min(most, rank))) + 1))
 
     def _heads(self) -> list[Any]:
         """Return the classifiers to choose from."""

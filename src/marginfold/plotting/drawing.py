@@ -22,6 +22,7 @@ from matplotlib.ticker import MaxNLocator
 
 from marginfold.errors import InvalidInputError
 from marginfold.linalg.tall import Array
+from marginfold.plotting.fonts import drawable, families
 from marginfold.protocols.results import Figure, Panel, Series
 from marginfold.validation.parameters import Choice, shown
 
@@ -139,7 +140,8 @@ def draw(figure: Figure) -> Drawing:
     alone = len(figure.panels) == 1
     width = SINGLE_WIDTH if alone else n_columns * PANEL_WIDTH
     height = SINGLE_HEIGHT if alone else n_rows * PANEL_HEIGHT
-    with matplotlib.style.context(["default", RC]):
+    fonts = {"font.family": families(_all_words(figure))}
+    with matplotlib.style.context(["default", RC, fonts]):
         panels = [
             list(zip(panel.series, looks, strict=True))
             for panel, looks in zip(figure.panels, styles(figure), strict=True)
@@ -153,6 +155,13 @@ def draw(figure: Figure) -> Drawing:
             axes.remove()
         _draw_legend(drawing, everything)
     return drawing
+
+
+def _all_words(figure: Figure) -> str:
+    """Return every letter that a figure shows."""
+    labels = [text for p in figure.panels for text in (p.title, p.xlabel, p.ylabel)]
+    names = [series.name for panel in figure.panels for series in panel.series]
+    return drawable("".join(labels + names))
 
 
 def _check(figure: Figure) -> None:
@@ -204,9 +213,9 @@ def _draw_panel(axes: Axes, panel: Panel, styled: Styled, *, pixels: bool) -> No
 
 def _label(axes: Axes, panel: Panel) -> None:
     letters = round(PANEL_WIDTH * LETTERS_PER_INCH)
-    axes.set_title(textwrap.fill(panel.title, letters))
-    axes.set_xlabel(panel.xlabel)
-    axes.set_ylabel(panel.ylabel)
+    axes.set_title(textwrap.fill(drawable(panel.title), letters))
+    axes.set_xlabel(drawable(panel.xlabel))
+    axes.set_ylabel(drawable(panel.ylabel))
 
 
 def _set_ticks(axes: Axes, panel: Panel) -> None:
@@ -240,7 +249,7 @@ def _draw_legend(drawing: Drawing, styled: Styled) -> None:
         frameon=False,
     )
     for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_text(name)  # not as a label: matplotlib hides those that start with _
+        text.set_text(drawable(name))  # not as a label: matplotlib hides those that start with _
 
 
 def _key(series: Series, look: Style) -> Artist:

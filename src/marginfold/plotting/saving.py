@@ -10,7 +10,9 @@ import re
 import matplotlib.style
 from matplotlib.figure import Figure as Drawing
 
+from marginfold.errors import MarginfoldWarning, warn
 from marginfold.plotting.drawing import RC, draw
+from marginfold.plotting.fonts import missing_letters, without_glyph_warnings
 from marginfold.protocols.results import Figure
 from marginfold.runtime.files import write_file
 
@@ -19,6 +21,9 @@ SVG_DPI = 200
 
 PNG_DPI = 150
 """Of PNG files."""
+
+SHOWN_LETTERS = 20
+"""Letters without a font that a warning lists."""
 
 NO_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 """Nothing that changes from day to day or from version to version."""
@@ -41,8 +46,9 @@ def svg(figure: Figure | Drawing) -> str:
     Returns
     -------
     str
-        One ``<svg>`` element without date, style sheet or document type; text is drawn as paths.
-        The names of its parts occur in no other figure.
+        One ``<svg>`` element without date, style sheet or document type; text is drawn as paths,
+        or stays text if it has letters for which this machine has no font: who looks at it may
+        have one.  The names of its parts occur in no other figure.
 
     Examples
     --------
@@ -55,7 +61,8 @@ def svg(figure: Figure | Drawing) -> str:
     buffer = io.StringIO()
     drawing = _drawn(figure)
     salt = {"svg.hashsalt": "marginfold"}  # the names of parts are random otherwise
-    with matplotlib.style.context(["default", RC, salt]):
+    text = {"svg.fonttype": "none" if missing_letters(drawing) else "path"}
+    with matplotlib.style.context(["default", RC, salt, text]), without_glyph_warnings():
         drawing.savefig(buffer, format="svg", dpi=SVG_DPI, metadata=NO_METADATA)
     return _embeddable(buffer.getvalue())
 
@@ -77,6 +84,11 @@ def png(
     overwrite : bool, default=False
         Whether an existing file may be replaced.
 
+    Warns
+    -----
+    MarginfoldWarning
+        If no font of this machine has some of the letters: they are boxes in the picture.
+
     Examples
     --------
     >>> import tempfile
@@ -91,7 +103,15 @@ def png(
     """
     buffer = io.BytesIO()
     drawing = _drawn(figure)
-    with matplotlib.style.context(["default", RC]):
+    missing = missing_letters(drawing)
+    if missing:
+        warn(
+            f"No font of this machine has the letters {missing[:SHOWN_LETTERS]!r}: they are boxes "
+            f"in {path}. Install a font that has them (such as Noto Sans CJK), or take svg(), "
+            "which leaves them as text.",
+            MarginfoldWarning,
+        )
+    with matplotlib.style.context(["default", RC]), without_glyph_warnings():
         drawing.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     write_file(path, buffer.getvalue(), overwrite=overwrite)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ import numpy as np
 from marginfold._version import __version__
 from marginfold.errors import InvalidInputError
 from marginfold.protocols.studies import Task
+from marginfold.validation.parameters import shown
 
 FILE_NAME = "records.sqlite"
 """The file in a run folder."""
@@ -68,6 +70,44 @@ READ = (
     *("dimension", "metric", "value", "seconds", "status", "reason", "task", "versions"),
 )
 """The columns of a `Record`, in its order."""
+
+MAPPINGS = frozenset({"options", "params"})
+"""Columns that hold a mapping as JSON."""
+
+KINDS: dict[str, Any] = {
+    **dict.fromkeys(("seed", "fold"), int),
+    **dict.fromkeys(MAPPINGS, dict),
+    "dimension": int | None,
+    "value": float | None,
+    "seconds": float,
+}
+"""What columns hold that do not hold text."""
+
+PRIMARY_CODE = 0xFF
+"""The bits of SQLite's code of an error that name its kind."""
+
+LEAST_FREE = 1 << 20
+"""Free bytes of a disk below which a failed input or output is put down to it."""
+
+_NOT_WRITTEN = "give another folder, or get the right to write there"
+
+ADVICE = {
+    sqlite3.SQLITE_FULL: "the disk is full: make room and give the same command again, the records "
+    "are sound and it goes on from there; or give another folder",
+    sqlite3.SQLITE_READONLY: f"it is there to be read only: {_NOT_WRITTEN}",
+    sqlite3.SQLITE_PERM: f"access is denied: {_NOT_WRITTEN}",
+    sqlite3.SQLITE_CANTOPEN: f"it cannot be opened or made: {_NOT_WRITTEN}",
+    **dict.fromkeys(
+        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL),
+        "another process writes to it: the records are sound, wait for that one to end and give "
+        "the same command again, or give another folder",
+    ),
+    sqlite3.SQLITE_IOERR: "the disk did not answer as it should: check it, or give another folder "
+    "on another one",
+    sqlite3.SQLITE_NOMEM: "the memory ran out: end other programs and give the same command again; "
+    "the folder is sound",
+}
+"""What to do, by the kind of SQLite's error; everything else is damage."""
 
 COMPUTES_WITH = ("numpy", "scipy", "scikit-learn")
 """The packages whose numbers enter ours."""
@@ -179,6 +219,8 @@ class RecordStore:
                 if is_new:
                     self._connection.execute("PRAGMA journal_mode = WAL")
                     self._connection.executescript(LAYOUT)
+                with self._transaction() as connection:  # before hours are spent on what is lost
+                    self._environment_id(connection)
             stack.pop_all()
 
     def _connect(self, read_only: bool) -> sqlite3.Connection:
@@ -205,15 +247,18 @@ class RecordStore:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what SQLite says of a file into an error that names it."""
+        """Turn what SQLite says of a file into an error that names it and says what to do."""
         try:
             yield
         except sqlite3.IntegrityError:
             raise
         except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+            if code == sqlite3.SQLITE_IOERR and _is_full(self.folder):
+                code = sqlite3.SQLITE_FULL
+            advice = ADVICE.get(code, "it is damaged: move it away, or give another folder")
             raise InvalidInputError(
-                f"{self.path} cannot be used as records ({error}); move it away or give another "
-                "folder."
+                f"{self.path} cannot be used as records ({error}); {advice}."
             ) from error
 
     def close(self) -> None:
@@ -272,13 +317,18 @@ class RecordStore:
         """Return the keys of the tasks that are done; what was skipped may be possible by now."""
         query = "SELECT DISTINCT task FROM records WHERE part = 0 AND status = 'done'"
         with self._explained():
-            return {key for (key,) in self._connection.execute(query)}
+            return {self._text(key) for (key,) in self._connection.execute(query)}
 
     def versions(self) -> list[str]:
         """Return the versions that the records were computed with: more than one are a mixture."""
         query = "SELECT versions FROM environments WHERE id IN (SELECT environment FROM records)"
         with self._explained():
-            return sorted(text for (text,) in self._connection.execute(query))
+            return sorted(self._text(text) for (text,) in self._connection.execute(query))
+
+    def _text(self, cell: Any) -> str:
+        if not isinstance(cell, str):
+            raise InvalidInputError(_damaged(self.path, "a name", cell))
+        return cell
 
     def read(self, **columns: Any) -> list[Record]:
         """Return the records whose columns have the given values, in a fixed order.
@@ -291,7 +341,18 @@ class RecordStore:
         tables = "records JOIN environments ON environment = id"
         query = f"SELECT {', '.join(READ)} FROM {tables} {clause} ORDER BY {order}"
         with self._explained():
-            return [_record(row) for row in self._connection.execute(query, values)]
+            return [self._record(row) for row in self._connection.execute(query, values)]
+
+    def _record(self, row: tuple[Any, ...]) -> Record:
+        """Return the record of a row; refuse cells that hold what was never written."""
+        cells = []
+        for name, cell in zip(READ, row, strict=True):
+            value = _mapping(cell) if name in MAPPINGS else cell
+            if not isinstance(value, KINDS.get(name, str)):
+                task = f"task {row[READ.index('task')]!r}, column {name}"
+                raise InvalidInputError(_damaged(self.path, task, cell))
+            cells.append(value)
+        return Record(*cells)
 
 
 def as_row(result: Result) -> tuple[Any, ...]:
@@ -306,9 +367,27 @@ def as_row(result: Result) -> tuple[Any, ...]:
     return stored
 
 
-def _record(row: tuple[Any, ...]) -> Record:
-    options, params = json.loads(row[6]), json.loads(row[7])
-    return Record(*row[:6], options, params, *row[8:])  # type: ignore[call-arg]
+def _mapping(cell: Any) -> Any:
+    """Return the mapping that a cell holds as text; None if it holds none."""
+    try:
+        return json.loads(cell)
+    except (TypeError, ValueError):
+        return None
+
+
+def _damaged(path: Path, place: str, cell: Any) -> str:
+    return (
+        f"{path} has a damaged record: {place} holds {shown(cell)}. Move the file away, or give "
+        "another folder; what it holds is computed again then."
+    )
+
+
+def _is_full(folder: Path) -> bool:
+    """Return whether the disk has no place for what a transaction needs beside the rows."""
+    try:
+        return shutil.disk_usage(folder).free < LEAST_FREE
+    except OSError:
+        return False
 
 
 def _make_folder(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from pathlib import Path
 
 from marginfold.errors import InvalidInputError
@@ -14,20 +15,84 @@ NO_LINKS = frozenset(
 )
 """What file systems without hard links answer: FAT, some network shares, Android."""
 
+DRAFT_LETTERS = 50
+"""Letters of a file's name that its draft begins with: a letter has up to four bytes, and a name of
+most file systems up to 255."""
+
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Return the path with links resolved; refuse what exists, is special or has no folder."""
+    """Return the path with links resolved; refuse what could not be written, by trying it.
+
+    What exists, is special, has no folder, is a link to nothing, or lies where no file can be made
+    is refused now, and not after hours of work.  Nothing is left behind.
+    """
+    target = _allowed(path, overwrite)
+    _try(_draft_of(target), path)
+    return target
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder in which no file can be made, or that cannot be made itself."""
+    wanted = Path(os.path.realpath(path))
+    nearest = next(folder for folder in (wanted, *wanted.parents) if os.path.lexists(folder))
+    if not nearest.is_dir():
+        raise InvalidInputError(
+            f"the folder {os.fspath(path)} cannot be made: {nearest} is no folder; give another "
+            "one."
+        )
+    _try(_draft_of(nearest / "marginfold"), path)
+
+
+def _try(draft: Path, path: str | os.PathLike[str]) -> None:
+    """Make a draft and remove it; refuse the path if that fails."""
+    try:
+        draft.touch(exist_ok=False)
+    except OSError as error:
+        raise InvalidInputError(_not_written(path, error)) from error
+    draft.unlink(missing_ok=True)
+
+
+def _allowed(path: str | os.PathLike[str], overwrite: bool) -> Path:
+    """Return the path with links resolved; refuse what must not be written."""
     wanted = Path(path)
-    resolved = wanted.resolve()
+    resolved = Path(os.path.realpath(wanted))
+    try:
+        taken = _is_there(resolved)
+    except OSError as error:
+        raise InvalidInputError(_not_written(path, error)) from error
+    if wanted.is_symlink() and not taken:
+        raise InvalidInputError(
+            f"cannot write {wanted}: it is a link to {resolved}, which is not there; remove the "
+            "link, or give another name."
+        )
     if not resolved.parent.is_dir():
         raise InvalidInputError(
             f"cannot write {wanted}: there is no folder {resolved.parent}; make it first."
         )
-    if resolved.exists() and not resolved.is_file():
+    if taken and not resolved.is_file():
         raise InvalidInputError(f"cannot write {wanted}: it exists and is no regular file.")
-    if resolved.exists() and not overwrite:
+    if taken and not overwrite:
         raise _exists(wanted)
     return resolved
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether there is something else than a link; a name that is too long is an error."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return not stat.S_ISLNK(found.st_mode)
+
+
+def _not_written(path: str | os.PathLike[str], error: OSError) -> str:
+    return (
+        f"cannot write {os.fspath(path)}: {error.strerror or error}; give another name or folder."
+    )
+
+
+def _draft_of(target: Path) -> Path:
+    return target.with_name(f".{target.name[:DRAFT_LETTERS]}.{secrets.token_hex(6)}.part")
 
 
 def write_file(path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False) -> None:
@@ -46,8 +111,8 @@ def write_file(path: str | os.PathLike[str], content: bytes, *, overwrite: bool 
     ...     (Path(folder) / "a.txt").read_bytes()
     b'whole'
     """
-    target = check_writable(path, overwrite=overwrite)
-    draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    target = _allowed(path, overwrite)
+    draft = _draft_of(target)
     try:
         _write_draft(draft, content)
         if overwrite:
@@ -77,7 +142,7 @@ def _put_new(draft: Path, target: Path) -> None:
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in NO_LINKS:
             raise
-        draft.replace(check_writable(target))
+        draft.replace(_allowed(target, overwrite=False))
     else:
         draft.unlink()
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-import scipy.linalg
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from marginfold.feature_maps.kernel_values import KernelFunction
+from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array
 from marginfold.linalg.tall import dense as _dense
 from marginfold.runtime.progress import report
@@ -29,6 +29,7 @@ from marginfold.svm.active_set import definite_solver, sets_of
 from marginfold.svm.certificate import best_bias, feasible
 from marginfold.svm.policy import Automatic
 from marginfold.svm.problem import EPS, TINY, TOLERANCES, SVMSolver, single
+from marginfold.validation.rows import taken_as_classes
 
 KKT_TOLERANCES = (1e-3, 1e-6)
 """libsvm's stopping tolerances, one after the other: after the first, the default of scikit-learn,
@@ -311,7 +312,8 @@ def fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
     with config_context(assume_finite=True, skip_parameter_validation=True), catch_warnings():
         simplefilter("ignore", ConvergenceWarning)  # the certificate tells
         try:
-            return svc.fit(X, y, sample_weight=costs)
+            with taken_as_classes():
+                return svc.fit(X, y, sample_weight=costs)
         except ValueError:
             return None
 
@@ -435,7 +437,7 @@ def solve_in_coordinates(gram: Gram, signs: Array, costs: Array, solver: SVMSolv
     tolerance of the solver, or what it reached if it has none, is kept.
     """
     n = len(signs)
-    values, vectors = scipy.linalg.eigh(gram.among(np.arange(n)), check_finite=False)
+    values, vectors = eigh(gram.among(np.arange(n)))
     kept = values > n * EPS * values[-1]
     Z = np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
     found = solver.solve_batch(single(Z, signs, costs))[0]

@@ -44,11 +44,11 @@ from marginfold.svm.problem import (
 )
 from marginfold.svm.screening import sift
 from marginfold.validation.parameters import (
+    TOLERANCE,
     Choice,
     Count,
     Either,
     Flag,
-    Number,
     check_parameters,
 )
 
@@ -383,7 +383,7 @@ class InteriorPoint:
     def __post_init__(self) -> None:
         check_parameters(
             self,
-            {"tol": Number(0.0, inclusive=False), "max_iter": Count(0), "compiled": COMPILED},
+            {"tol": TOLERANCE, "max_iter": Count(0), "compiled": COMPILED},
         )
         require_compiled(self.compiled)
 

@@ -28,7 +28,12 @@ from marginfold.svm.problem import (
     gap_of,
     single,
 )
-from marginfold.validation.parameters import Count, Number, check_parameters
+from marginfold.validation.parameters import (
+    TOLERANCE,
+    Count,
+    Number,
+    check_parameters,
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,9 @@ class LibSVM:
     max_iter: int = 1_000_000
 
     def __post_init__(self) -> None:
-        positive = Number(0.0, inclusive=False)
-        check_parameters(self, {"tol": positive, "kkt_tol": positive, "max_iter": Count(-1)})
+        check_parameters(
+            self, {"tol": TOLERANCE, "kkt_tol": Number(0.0, inclusive=False), "max_iter": Count(-1)}
+        )
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
         """Solve one problem with features U, labels +1/-1 and costs C (scalar or per row)."""

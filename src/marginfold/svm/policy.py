@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
 from marginfold.linalg.blocks import LocalBlocks
+from marginfold.linalg.decompositions import qr
 from marginfold.linalg.tall import Array
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.svm.active_set import on_sets_of
@@ -42,7 +42,10 @@ from marginfold.svm.problem import (
     without,
 )
 from marginfold.svm.screening import LARGEST_SHARE, LOCAL_BLOCK, dual_of, sift, solve_nearest
-from marginfold.validation.parameters import Number, check_parameters
+from marginfold.validation.parameters import (
+    TOLERANCE,
+    check_parameters,
+)
 
 SMALL = 16_000
 """Numbers in the rows up to which it is not asked which rows matter."""
@@ -93,7 +96,7 @@ class Automatic:
     compiled: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        check_parameters(self, {"tol": Number(0.0, inclusive=False), "compiled": COMPILED})
+        check_parameters(self, {"tol": TOLERANCE, "compiled": COMPILED})
         require_compiled(self.compiled)
 
     def solve(self, U: ArrayLike, y: ArrayLike, C: ArrayLike) -> SVMSolution:
@@ -179,7 +182,7 @@ class _Solver:
 
     def _in_span(self, problem: SVMProblem) -> SVMSolution:
         """Solve in the dimensions that the rows span, when they are fewer; certify on the rows."""
-        basis, R = scipy.linalg.qr(problem.whitened().T, mode="economic", check_finite=False)
+        basis, R = qr(problem.whitened().T)
         m = len(R)
         parts = problem.signs, problem.costs, np.ones(m), np.zeros((m, 0)), np.zeros(m)
         found = self.plain.solve_problem(SVMProblem.of(R.T, *parts), self.kernels)

@@ -107,6 +107,19 @@ class Flag:
         return "True or False"
 
 
+LARGEST_FACTOR = 1e150
+"""Factors below this can be squared, and multiplied by each other, without an overflow."""
+
+FACTOR = Number(0.0, LARGEST_FACTOR)
+"""A number that something is multiplied by: a weight of a graph."""
+
+POSITIVE_FACTOR = Number(0.0, LARGEST_FACTOR, inclusive=False)
+"""One that must not be 0: a cost, a ridge, a width, a coefficient of a kernel."""
+
+TOLERANCE = Number(0.0, 1.0, inclusive=False)
+"""A relative duality gap: 1 is that of any point at all, and certifies nothing."""
+
+
 def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> None:
     """Raise `InvalidParameterError` for the first parameter that is out of range."""
     for name, constraint in constraints.items():

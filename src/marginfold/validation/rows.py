@@ -6,9 +6,12 @@ and solvers that an estimator hands it to do not look again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from numbers import Number
 from typing import Any, TypeVar, cast
 
@@ -20,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.linalg.tall import Array, row_blocks
+from marginfold.validation.parameters import shown
 from marginfold.validation.row_types import backend_of, gathered, refuse_lazy
 
 WEIGHT_RANGE = (1e-100, 1e100)
@@ -31,7 +35,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
     if sample_weight is None:
         return np.ones(n_rows)
     try:
-        weights = np.array(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        if given.dtype.kind == "c":  # NumPy would drop the imaginary parts
+            raise TypeError(f"they are complex: {shown(sample_weight)}")
+        weights = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"sample_weight must hold numbers ({error}).") from error
     if weights.ndim == 0:
@@ -119,7 +126,8 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
     known = y if everyone else y[labelled]
     classes, known_codes = unique_labels(known)
     if known.dtype.kind not in "iub" or 2 * len(classes) > len(known):
-        check_classification_targets(known)  # few whole numbers are classes
+        with taken_as_classes():
+            check_classification_targets(known)  # few whole numbers are classes
     if known.dtype.kind == "f" and is_quantity(np.bincount(known_codes)):
         warn(
             f"y holds {len(classes)} different numbers in {len(known)} rows: a quantity rather "
@@ -143,6 +151,40 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
     codes = np.full(len(y), UNLABELLED)
     codes[labelled] = known_codes
     return classes, codes
+
+
+def warn_if_class(estimator: Any, y: Array, unlabelled: Array, marker: Any) -> None:
+    """Warn if rows were taken as unlabelled that look like a class, by a marker nobody asked for.
+
+    That is the marker -1 of an estimator that has it by default, in labels below and above 0 such
+    as -1, 0 and 1, unless these rows outnumber all others as unlabelled ones do.
+    """
+    default = signature(type(estimator)).parameters.get("unlabeled")
+    asked = default is None or default.default is None or marker != default.default
+    count = np.count_nonzero(unlabelled)
+    if asked or not count or y.dtype.kind not in "if":
+        return
+    others = np.unique(y[~unlabelled])
+    signed = bool(len(others)) and (others[0] < marker or others.tolist() == [0, 1])
+    if signed and 2 * count <= len(y):
+        warn(
+            f"{type(estimator).__name__} takes the {count} of {len(y)} rows with the label "
+            f"{marker!r} as unlabelled, beside the classes {shown(others.tolist())}. If {marker!r} "
+            "is a class, pass unlabeled=None; if these rows have no label, mark them with NaN and "
+            "pass unlabeled=np.nan.",
+            MarginfoldWarning,
+        )
+
+
+@contextmanager
+def taken_as_classes() -> Iterator[None]:
+    """Leave scikit-learn's guess unsaid that many classes are a quantity.
+
+    The labels were looked at before: `is_quantity` knows more than their number.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        yield
 
 
 MANY_VALUES = 50
@@ -202,13 +244,15 @@ M = TypeVar("M", bound=Callable[..., Any])
 LARGEST_ENTRY = 1e150
 """Entries above this have squared distances that overflow."""
 
-TRAINING: dict[str, Any] = {
+LEAST_ROWS = 2
+"""Rows that a fit needs."""
+
+ENTRIES: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": np.float64,
-    "ensure_min_samples": 2,
     "ensure_all_finite": False,
 }
-"""How scikit-learn is asked to validate training rows; their entries are looked at once, here."""
+"""How scikit-learn is asked to validate rows; their entries are looked at once, here."""
 
 SOME_ROWS = "give this method some rows of it"
 """What to do with a lazy collection in a method for few rows."""
@@ -248,8 +292,7 @@ def read_rows(
     if backend is not None:
         X = backend.read_rows(estimator, X, parts)
     else:
-        X = validate_data(estimator, X, **TRAINING)
-        _check_entries(estimator, X)
+        X = read_entries(estimator, X, reset=True, least=LEAST_ROWS)
     return X, check_weights(gathered(sample_weight), X.shape[0])
 
 
@@ -272,10 +315,11 @@ def read_labelled(
     if backend is not None:
         X, y = backend.read_labelled(estimator, X, y, parts)
     else:
-        X, y = validate_data(estimator, X, y, **TRAINING)
-        _check_entries(estimator, X)
+        X, y = validate_data(estimator, X, y, **ENTRIES, ensure_min_samples=LEAST_ROWS)
+        check_entries(estimator, X)
     weights = check_weights(gathered(sample_weight), X.shape[0])
     unlabelled = is_unlabelled(y, unlabeled) | missing
+    warn_if_class(estimator, y, unlabelled, unlabeled)
     classes, codes = encode_labels(y, unlabelled, weights, unlabeled)
     return LabelledInput(X, weights, classes, codes)
 
@@ -284,7 +328,18 @@ def read_new_rows(estimator: Any, X: Any, instead: str = SOME_ROWS) -> Any:
     """Validate rows for a fitted estimator; a lazy collection is refused, with advice."""
     check_is_fitted(estimator)
     refuse_lazy(X, estimator, instead)
-    return validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, reset=False)
+    return read_entries(estimator, X, reset=False)
+
+
+def read_entries(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any:
+    """Return rows, dense or CSR, that are finite and whose squares do not overflow.
+
+    The estimator learns their features or, without ``reset``, knows them; there are at least so
+    many rows.
+    """
+    X = validate_data(estimator, X, **ENTRIES, ensure_min_samples=least, reset=reset)
+    check_entries(estimator, X)
+    return X
 
 
 def row_by_row(method: M) -> M:
@@ -301,7 +356,7 @@ def row_by_row(method: M) -> M:
     return cast(M, mapped)
 
 
-def _check_entries(estimator: Any, X: Any) -> None:
+def check_entries(estimator: Any, X: Any) -> None:
     """Refuse entries that are not finite, or whose squares overflow, in one pass."""
     largest = _largest_entry(X.data[:, None] if scipy.sparse.issparse(X) else X)
     if not np.isfinite(largest):

@@ -56,7 +56,7 @@ def sized(method: M) -> M:
 
     @wraps(method)
     def on_enough_threads(self: Any, *args: Any, **named: Any) -> Any:
-        n, d = _shape(args[0] if args else named.get("X"))
+        n, d = shape_of(args[0] if args else named.get("X"))
         with threads_for(n, coordinates_of(self, n, d) if fits else _held(self, d)):
             return method(self, *args, **named)
 
@@ -90,7 +90,7 @@ def _held(model: Any, n_columns: float) -> float:
     return max(n_columns, len(getattr(feature_map, "share_", ())))
 
 
-def _shape(X: Any) -> tuple[float, float]:
+def shape_of(X: Any) -> tuple[float, float]:
     """Return the numbers of rows and columns, infinity for what a lazy collection does not know.
 
     What are no rows has one column; the call itself will refuse it.

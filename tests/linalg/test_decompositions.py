@@ -1,0 +1,117 @@
+"""Large decompositions equal SciPy's and answer Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.testing import assert_allclose, assert_array_equal
+
+from marginfold.linalg.decompositions import (
+    LONG,
+    eigh,
+    eigvalsh,
+    interruptible,
+    product,
+    qr,
+    solve_lower,
+)
+from marginfold.linalg.syevr import syevr
+
+ANSWER = 2.0
+"""Seconds within which Ctrl-C is answered."""
+
+
+def symmetric(n):
+    A = np.random.default_rng(n).standard_normal((n, n))
+    return A + A.T
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 130])
+@pytest.mark.parametrize("part", ["all", "first", "last"])
+def test_pairs_are_those_of_scipy(n, part):
+    A = symmetric(n)
+    subset = {"all": None, "first": (0, n // 2), "last": (n // 2, n - 1)}[part]
+    before = A.copy()
+    found = syevr(A, subset, vectors=True)
+    for ours, theirs in zip(found, scipy.linalg.eigh(A, subset_by_index=subset), strict=True):
+        assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+    assert_array_equal(A, before)
+    assert_allclose(syevr(A, None, vectors=False)[0], scipy.linalg.eigvalsh(A), atol=1e-12)
+
+
+def test_large_decompositions_have_their_defining_properties():
+    n = LONG + 10
+    A = symmetric(n)
+    values, vectors = eigh(A, (n - 3, n - 1))
+    assert_allclose(A @ vectors, vectors * values, atol=1e-9)
+    assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-12)
+    assert_allclose(eigvalsh(A)[-3:], values, rtol=1e-12)
+    Q, R = qr(A)
+    assert_allclose(product(Q, R), A, atol=1e-10)
+    assert_array_equal(R, np.triu(R))
+    F = np.tril(A) + 200 * np.eye(n)
+    assert_allclose(F @ solve_lower(F, A), A, atol=1e-9)
+    assert_allclose(F.T @ solve_lower(F, A, transposed=True), A, atol=1e-9)
+
+
+def test_an_error_in_the_other_thread_is_raised_in_this_one():
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        interruptible(lambda: np.linalg.inv(np.zeros((2, 2))))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs a timer that sends signals")
+@pytest.mark.parametrize("decompose", [eigh, qr])
+def test_an_interrupt_is_raised_while_lapack_computes(decompose):
+    """Python would raise it after the call, which takes some ten times as long as the timer."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    A = symmetric(2500)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    begin = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            decompose(A)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.perf_counter() - begin < 0.1 + ANSWER
+
+
+FIT = """
+import numpy as np
+from marginfold import {name}
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal(({n}, 20)), rng.integers(0, 2, {n})
+print("ready", flush=True)
+{name}(kernel="rbf").fit(X, y)
+"""
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", ["KDA", "SVMPCA", "LSVA", "GESVC", "GEPSVC"])
+@pytest.mark.parametrize("seconds", [2, 10, 25])
+def test_ctrl_c_ends_a_fit_of_an_exact_kernel(name, seconds):
+    code = FIT.format(name=name, n=6000)
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as fit:
+        assert fit.stdout.readline() == b"ready\n"
+        try:
+            fit.wait(seconds)
+        except subprocess.TimeoutExpired:
+            fit.send_signal(signal.SIGINT)
+        begin = time.perf_counter()
+        try:
+            fit.wait(60)
+        finally:
+            fit.kill()
+    assert time.perf_counter() - begin < ANSWER
