@@ -160,9 +160,10 @@ def warn_if_class(estimator: Any, y: Array, unlabelled: Array, marker: Any) -> N
     as -1, 0 and 1, unless these rows outnumber all others as unlabelled ones do.
     """
     default = signature(type(estimator)).parameters.get("unlabeled")
-    asked = default is None or default.default is None or marker != default.default
     count = np.count_nonzero(unlabelled)
-    if asked or not count or y.dtype.kind not in "if":
+    if not count or y.dtype.kind not in "if" or not isinstance(marker, int):
+        return
+    if default is None or marker != default.default:
         return
     others = np.unique(y[~unlabelled])
     signed = bool(len(others)) and (others[0] < marker or others.tolist() == [0, 1])
