@@ -11,6 +11,7 @@ from math import inf
 from numbers import Real
 from typing import Any, Self, TypeVar, cast
 
+import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
@@ -122,8 +123,8 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
 
     def _search(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         self._check_search()
-        n, d = shape_of(X)
-        rank = coordinates_of(self.estimator, n, d if hasattr(X, "shape") else inf)
+        n, d = shape_of(X) if hasattr(X, "shape") else (np.size(y), inf)
+        rank = coordinates_of(self.estimator, n, d)
         self._check(rank)
         if self.refit:  # the fit to all rows is the largest: better refused before the folds
             check_memory(self.estimator, X)
