@@ -123,7 +123,7 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
 
     def _search(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         self._check_search()
-        n, d = shape_of(X) if hasattr(X, "shape") else (np.size(y), inf)
+        n, d = shape_of(X) if hasattr(X, "shape") else (np.asarray(y).size, inf)
         rank = coordinates_of(self.estimator, n, d)
         self._check(rank)
         if self.refit:  # the fit to all rows is the largest: better refused before the folds
