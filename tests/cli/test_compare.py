@@ -354,7 +354,7 @@ def test_when_the_budget_is_spent_no_further_method_is_begun(jobs, monkeypatch, 
     arguments = ["compare", "p.csv", "-t", "kind", "--methods", "lda,pca", *SHORT, "--json"]
     folders = [["--run", name, "--jobs", jobs] for name in ("spent", "whole")]
     with monkeypatch.context() as hasty:
-        hasty.setattr("marginfold.cli.compare.LEAST_BEGUN", 0.0)
+        hasty.setattr("marginfold.cli.work.LEAST_BEGUN", 0.0)
         assert main([*arguments, *folders[0], "--budget", "0.000001s"]) == 1
     said = strict(capsys.readouterr().out)
     assert {row["reason"].split(";")[0] for row in said["methods"]} == {

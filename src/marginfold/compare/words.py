@@ -207,10 +207,9 @@ def _as_good(found: Findings) -> list[str]:
         ]
     if not found.as_good:
         return []
-    more = len(found.as_good) - SHOWN
-    shown = ", ".join(found.as_good[:SHOWN]) + (f" and {more} more" if more > 0 else "")
     return [
-        f"May be as good as {found.best} (the interval of the difference contains 0): {shown}.",
+        f"May be as good as {found.best} (the interval of the difference contains 0): "
+        f"{_shown(found.as_good)}.",
         *_simplest(found),
     ]
 
@@ -319,13 +318,28 @@ def cuts(rows: Sequence[Row], comparison: Comparison, stopped: float | None) -> 
             f"this answer rests on {n} of {whole} folds and depends on the speed of this machine. "
             "The same command goes on from here."
         )
-    elif early:
+        return said
+    worse = [row for row in early if row.behind is not None and row.behind.low > 0]
+    if worse:
         said.append(
-            f"{len(early)} of {len(rows)} methods made clearly more errors than the best (95 % "
-            f"intervals) after {_span([row.n_folds for row in early])} of {whole} folds and were "
+            f"{len(worse)} of {len(rows)} methods made clearly more errors than the best (95 % "
+            f"intervals) after {_span([row.n_folds for row in worse])} of {whole} folds and were "
             "not measured on the others; --thorough measures all."
         )
+    waiting = [row for row in early if row not in worse and not METHODS[row.method].control]
+    if waiting:
+        said.append(
+            f"To answer within the budget, {_shown([row.method for row in waiting])} had "
+            f"{_span([row.n_folds for row in waiting])} of {whole} folds only; a longer --budget "
+            "gives all to whatever may be as good as the best."
+        )
     return said
+
+
+def _shown(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _span(numbers: Sequence[int]) -> str:
