@@ -328,6 +328,21 @@ def test_a_sample_is_said_before_and_after(capsys):
     assert "sample" not in "".join(capsys.readouterr())
 
 
+def test_nothing_is_kept_after_too_few_folds(tmp_path, capsys):
+    """Two folds give no interval: --save is refused before anything runs, and nothing is advised."""
+    people(45, ODD_LABELS).to_csv("p.csv", index=False)
+    arguments = ["compare", "p.csv", "-t", "kind", "--methods", "lda", *SHORT]
+    assert main([*arguments, "--save", "m.skops"]) == 2
+    err = capsys.readouterr().err
+    assert "2 folds show nothing: give more --folds or --repeats" in err
+    assert not Path("m.skops").exists()
+    said = _answer([*arguments, "--json"], capsys)
+    assert said["command"] is None
+    assert said["python"] is None
+    more = [*arguments[:-2], "--repeats", "2", "--jobs", "1", "--json"]
+    assert _answer(more, capsys)["command"].startswith("marginfold fit p.csv")
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the clock needs POSIX signals")
 def test_the_clock_stops_what_runs_away_and_says_so(tmp_path, monkeypatch, capsys):
     """Every task takes ten times the limit; the next run is as if nothing had happened."""

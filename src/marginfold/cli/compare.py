@@ -138,7 +138,7 @@ def compare(
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
     begin_imports(jobs, scheduler)
     folder = run or Path(RUNS) / f"compare-{Path(data).name.split('.')[0]}"
-    _check(protocol, report, save)
+    _check(protocol, report, save, folds * repeats)
     check_outputs(
         {"--report": report, "--save": save},
         inputs=[Path(data), folder / RECORDS],
@@ -184,21 +184,26 @@ def compare(
     if not verdict.best:
         _fail(verdict)
     if save is not None and saved is None:
-        show_error(
-            f"{save} was not written: no method is shown to be better than the largest class."
-        )
+        show_error(f"{save} was not written: {verdict.not_kept}")
         raise typer.Exit(FAILED)
 
 
-def _check(protocol: str, report: Path | None, save: Path | None) -> None:
+def _check(protocol: str, report: Path | None, save: Path | None, n_folds: int) -> None:
     """Refuse early what could not be compared, not be reported or not be saved."""
     require("pandas", *([] if report is None else ["jinja2"]))
     require(*([] if save is None else ["skops"]))
+    from marginfold.compare.race import LEAST_FOLDS
     from marginfold.compare.runs import PROTOCOLS
 
     if protocol not in PROTOCOLS:
         raise InvalidParameterError(
             f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
+        )
+    if save is not None and n_folds < LEAST_FOLDS:
+        raise InvalidParameterError(
+            f"--save keeps what was shown to be best, and {n_folds} folds show nothing: give more "
+            f"--folds or --repeats, {LEAST_FOLDS} folds in all or more, or keep a method of your "
+            "choice with 'marginfold fit'."
         )
 
 

@@ -15,8 +15,8 @@ from marginfold.compare.words import (
     Findings,
     answer,
     cuts,
-    nothing_learnt,
     remarks,
+    why_not_kept,
     without_result,
 )
 from marginfold.protocols.records import RecordStore
@@ -28,7 +28,7 @@ class Verdict:
 
     The first of the ``sentences`` are the ``answer``.  ``procedure`` is what was measured of the
     best method, unfitted; ``command`` and ``snippet`` (in Python) fit it to all rows.  All three
-    are empty if nothing was learnt.
+    are empty if there is nothing to keep, and ``not_kept`` says why.
     """
 
     rows: Sequence[Row]
@@ -39,6 +39,7 @@ class Verdict:
     snippet: str = ""
     procedure: Any = None
     answer: Sequence[str] = ()
+    not_kept: str = ""
 
 
 def conclude(
@@ -54,7 +55,7 @@ def conclude(
     if not best:
         rows = [without_error(method, standing) for method, standing in known.items()]
         said = [without_result(stopped)]
-        return Verdict([*rows, *left_out], "", (), said, answer=said)
+        return Verdict([*rows, *left_out], "", (), said, answer=said, not_kept=said[0])
     scores = mean_scores(comparison, store)
     rows = [make_row(method, known, best, comparison, scores[method]) for method in known]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))
@@ -67,11 +68,13 @@ def conclude(
     found = Findings(best, as_good, measured, known, comparison)
     first = answer(found)
     sentences = [*first, *remarks(found), *cuts(rows, comparison, stopped)]
-    kept = Keeping() if nothing_learnt(found) else how_to_keep(best, comparison)
+    why = why_not_kept(found)
+    kept = Keeping() if why else how_to_keep(best, comparison)
     return Verdict(
         *([*rows, *left_out], best, as_good, sentences),
         command=kept.command,
         snippet=kept.snippet,
         procedure=kept.procedure,
         answer=first,
+        not_kept=why,
     )

@@ -84,6 +84,26 @@ def nothing_learnt(found: Findings) -> bool:
     return gap is not None and (gap.low if found.enough else gap.mean) <= 0
 
 
+def why_not_kept(found: Findings) -> str:
+    """Return why the best method should not be kept, and what to do; nothing if it should."""
+    if not found.enough:
+        n = found.rows[found.best].n_folds
+        return (
+            f"{'1 fold is' if n == 1 else f'{n} folds are'} too few to choose a method to keep: at "
+            f"least {LEAST_FOLDS} are needed. {few_folds_advice(found.comparison)}"
+        )
+    if nothing_learnt(found):
+        return "no method is shown to be better than the largest class."
+    return ""
+
+
+def few_folds_advice(comparison: Comparison) -> str:
+    """Return what to do about too few folds."""
+    if comparison.n_measurements < LEAST_FOLDS:
+        return "Give more --folds or --repeats."
+    return "The same command goes on where this one ended."
+
+
 def answer(found: Findings) -> list[str]:
     """Return the answer in one or two sentences: how good the best is, and whether it is alone."""
     if nothing_learnt(found):
@@ -143,9 +163,24 @@ def _nothing(found: Findings) -> list[str]:
         f"No evidence that anything can be predicted here: the best method, {found.best}, is wrong "
         f"on {row.error:.1f} % of the rows it was not trained on, and always answering the largest "
         f"class on {guess:.1f} %; the difference is {points(less)}.",
-        "Do not use a model of this table: look whether the columns have anything to do with "
+        f"{_how_much(gap)}: look whether the columns have anything to do with "
         f"{found.comparison.source.target!r}, or bring more rows.",
     ]
+
+
+def _how_much(gap: Interval) -> str:
+    """Say how much there may be to learn after all, by the interval of the gain over guessing."""
+    if not np.isfinite(gap.high):
+        return "These folds are too few to say whether a model is of use"
+    if gap.high <= TOLERANCE:
+        return (
+            "Do not use a model of this table, it saves at most "
+            f"{max(gap.high, 0.0):.1f} points of errors"
+        )
+    return (
+        f"These rows do not decide it: a model may save up to {gap.high:.1f} points of errors, or "
+        "none"
+    )
 
 
 def points(gap: Interval) -> str:
