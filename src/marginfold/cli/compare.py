@@ -326,6 +326,8 @@ def _show(verdict: Verdict, comparison: Comparison, saved: Path | None) -> None:
     elif verdict.command:
         show_line("To keep it (or --save model.skops here):")
         show_line(f"  {verdict.command}")
+    elif verdict.snippet:
+        show_words(f"No command keeps it: {verdict.not_kept}")
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
 
 

@@ -15,6 +15,7 @@ from marginfold.compare.words import (
     Findings,
     answer,
     cuts,
+    nothing_learnt,
     remarks,
     why_not_kept,
     without_result,
@@ -27,8 +28,8 @@ class Verdict:
     """The conclusion: rows by error, sentences, and how the best method is kept.
 
     The first of the ``sentences`` are the ``answer``.  ``procedure`` is what was measured of the
-    best method, unfitted; ``command`` and ``snippet`` (in Python) fit it to all rows.  All three
-    are empty if there is nothing to keep, and ``not_kept`` says why.
+    best method, unfitted, and None if nothing was learnt; ``command`` and ``snippet`` (in Python)
+    fit it to all rows.  They are empty if it should not be kept, and ``not_kept`` says why.
     """
 
     rows: Sequence[Row]
@@ -68,13 +69,14 @@ def conclude(
     found = Findings(best, as_good, measured, known, comparison)
     first = answer(found)
     sentences = [*first, *remarks(found), *cuts(rows, comparison, stopped)]
-    why = why_not_kept(found)
-    kept = Keeping() if why else how_to_keep(best, comparison)
+    kept = Keeping() if nothing_learnt(found) else how_to_keep(best, comparison)
+    if not found.enough:
+        kept = Keeping(kept.procedure)
     return Verdict(
         *([*rows, *left_out], best, as_good, sentences),
         command=kept.command,
         snippet=kept.snippet,
         procedure=kept.procedure,
         answer=first,
-        not_kept=why,
+        not_kept=why_not_kept(found),
     )

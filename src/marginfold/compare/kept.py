@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import marginfold
 from marginfold.compare.calibration import fit_to_keep
-from marginfold.compare.methods import command_name, procedure
+from marginfold.compare.methods import METHODS, command_name, procedure
 from marginfold.compare.runs import Comparison, Source
 from marginfold.data.reading import AS_FOUND
 from marginfold.feature_maps import LowRankKernel
@@ -32,9 +32,13 @@ class Keeping:
 
 
 def how_to_keep(method: str, comparison: Comparison) -> Keeping:
-    """Return how the user has a method that was measured."""
+    """Return how the user has a method that was measured.
+
+    There is no command for methods of packages whose models no file holds.
+    """
     made = comparison.procedure(method)
-    return Keeping(made, _command(method, comparison), _snippet(made, comparison.source))
+    command = "" if METHODS[method].needs else _command(method, comparison)
+    return Keeping(made, command, _snippet(made, comparison.source))
 
 
 def keep(method: str, comparison: Comparison) -> TableModel:

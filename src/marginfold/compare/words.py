@@ -94,6 +94,12 @@ def why_not_kept(found: Findings) -> str:
         )
     if nothing_learnt(found):
         return "no method is shown to be better than the largest class."
+    package = METHODS[found.best].needs
+    if package:
+        return (
+            f"a model file holds no models of the package {package}. Keep {found.best} in Python "
+            "(--json and --report have the lines), or leave it out with --methods."
+        )
     return ""
 
 
