@@ -56,11 +56,14 @@ SCATTERED = ("points", "crosses")
 KINDS = Choice("points", "crosses", "line", "bars")
 """What a series can be drawn as."""
 
-AREAS = ((300, 22.0), (2000, 12.0), (np.inf, 6.0))
-"""Area of a point, in points squared, up to a number of points."""
+SIZES = ((300, 22.0, 0.8), (2000, 12.0, 0.8), (10_000, 6.0, 0.7), (np.inf, 2.0, 0.4))
+"""Area of a point, in points squared, and its opacity, up to a number of points."""
 
-OPACITY, BAND_OPACITY = 0.8, 0.2
-"""Of points and of the band of one standard deviation."""
+HOLLOW_EDGE = 0.18
+"""Width of the edge of a hollow point as a share of its own."""
+
+BAND_OPACITY = 0.2
+"""Of the band of one standard deviation."""
 
 FEW_ON_A_LINE = 15
 """Values up to which a line shows each of them as a dot."""
@@ -150,7 +153,7 @@ def draw(figure: Figure) -> Drawing:
         drawing = Drawing(figsize=(width, height), layout="constrained")
         places = drawing.subplots(n_rows, n_columns, squeeze=False).ravel()
         for axes, panel, styled in zip(places, figure.panels, panels, strict=False):
-            _draw_panel(axes, panel, styled, pixels=_too_many(everything))
+            _draw_panel(axes, panel, styled, pixels=too_many(everything))
         for axes in places[len(figure.panels) :]:
             axes.remove()
         _draw_legend(drawing, everything)
@@ -189,7 +192,7 @@ def _check_series(series: Series, place: str) -> None:
         )
 
 
-def _too_many(styled: Styled) -> bool:
+def too_many(styled: Styled) -> bool:
     """Return whether the points of a figure are too many for vectors."""
     points = [(series, look) for series, look in styled if series.kind in SCATTERED]
     n_shapes = len({shape(series, look) for series, look in points})
@@ -237,9 +240,8 @@ def _draw_legend(drawing: Drawing, styled: Styled) -> None:
     if not entries:
         return
     names = [name for name, _ in entries]
-    letters = max(len(name) for name in names) + LEGEND_KEY
     width, height = drawing.get_size_inches()
-    n_columns = int(np.clip(width * LETTERS_PER_INCH // letters, 1, len(names)))
+    n_columns = legend_columns(names, width)
     drawing.set_size_inches(width, height + LEGEND_LINE * -(-len(names) // n_columns))
     legend = drawing.legend(
         list(entries.values()),
@@ -252,6 +254,19 @@ def _draw_legend(drawing: Drawing, styled: Styled) -> None:
         text.set_text(drawable(name))  # not as a label: matplotlib hides those that start with _
 
 
+def legend_columns(names: Sequence[str], inches: float, key: float = LEGEND_KEY) -> int:
+    """Return the largest number of columns in which names of a legend fit into a width.
+
+    Matplotlib fills a legend column by column, the first ones with one name more.
+    """
+    for n_columns in range(len(names), 1, -1):
+        columns = [part for part in np.array_split(np.arange(len(names)), n_columns) if len(part)]
+        letters = sum(max(len(names[i]) for i in part) + key for part in columns)
+        if letters <= inches * LETTERS_PER_INCH:
+            return n_columns
+    return 1
+
+
 def _key(series: Series, look: Style) -> Artist:
     if series.kind == "bars":
         return Patch(color=look.color)
@@ -261,10 +276,13 @@ def _key(series: Series, look: Style) -> Artist:
     )
 
 
-def draw_points(axes: Axes, series: Styled, *, pixels: bool) -> None:
+def draw_points(
+    axes: Axes, series: Styled, *, pixels: bool, hollow: bool = False, n_shown: int = 0
+) -> None:
     """Draw all points of a panel in one random order: class by class, the last hides the others.
 
-    As ``pixels`` they take the same space however many they are; the axes stay vectors.
+    As ``pixels`` they take the same space however many they are; the axes stay vectors.  Hollow
+    points are their edges only.  The more points, or ``n_shown`` if that is more, the smaller.
     """
     if not series:
         return
@@ -272,14 +290,16 @@ def draw_points(axes: Axes, series: Styled, *, pixels: bool) -> None:
     owner = np.repeat(np.arange(len(series)), [len(s.x) for s, _ in series])
     order = np.random.default_rng(0).permutation(len(owner))
     order = order[np.isfinite(x[order]) & np.isfinite(y[order])]
-    area = next(area for most, area in AREAS if len(order) <= most)
+    area, opacity = next(own for most, *own in SIZES if max(len(order), n_shown) <= most)
+    colors = np.array([look.color for _, look in series])[owner[order]]
     points = axes.scatter(
         x[order],
         y[order],
-        c=np.array([look.color for _, look in series])[owner[order]],
+        facecolors="none" if hollow else colors,
+        edgecolors=colors if hollow else "none",
         s=area,
-        alpha=OPACITY,
-        linewidths=0.0,
+        alpha=opacity,
+        linewidths=HOLLOW_EDGE * np.sqrt(area) if hollow else 0.0,
         rasterized=pixels,
         zorder=2,
     )

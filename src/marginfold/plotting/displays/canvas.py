@@ -1,0 +1,310 @@
+"""What all Displays draw with: axes of column width, texts as they are, points and a legend."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+import matplotlib.pyplot as plt
+import matplotlib.style
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation
+
+from marginfold.linalg.tall import Array
+from marginfold.plotting.displays.rows import Rows
+from marginfold.plotting.drawing import (
+    BAND_OPACITY,
+    FEW_BARS,
+    LEGEND_LINE,
+    LETTERS_PER_INCH,
+    RC,
+    Style,
+    draw_points,
+    legend_columns,
+    style,
+    too_many,
+)
+from marginfold.plotting.fonts import drawable, families
+from marginfold.protocols.results import Series
+from marginfold.validation.rows import UNLABELLED
+
+WIDTH, HEIGHT = 3.5, 3.0
+"""Inches of a picture: the column of a journal."""
+
+MOST_LINES = 8
+"""Lines of a legend, at most; a last name says how many are left out."""
+
+POINT_KEY = 4
+"""Letters as wide as a point in the legend and the space around it."""
+
+LEGEND_GAP = 2.4
+"""Heights of the letters of ticks and label together that the legend is below the axes."""
+
+POINTS_PER_INCH = 72
+"""Of letters."""
+
+MOST_LETTERS = 28
+"""Letters of a name; the rest is left out."""
+
+NO_LABEL = Style("#8C8C8C", "-", "o")
+"""The look of rows without a label."""
+
+ANCHOR_GAP = 8.0
+"""Points between an anchor and its name."""
+
+NEARLY_ABOVE = 0.2
+"""An anchor this near to the middle has its name above or below it."""
+
+DECADE = 10.0
+"""Ratio of the largest value of a parameter to the least from which its axis is logarithmic."""
+
+ANY = Style("#4D4D4D", "-", "o")
+"""The look of rows of any class."""
+
+SEEN, HELD_OUT, UNKNOWN = "seen by the fit", "held out", "no label"
+"""Names in the legend."""
+
+
+@contextmanager
+def canvas(ax: Axes | None) -> Iterator[Axes]:
+    """Give the axes to draw on: those given as they are, or new ones of pyplot in our style."""
+    if ax is not None:
+        yield ax
+        return
+    with matplotlib.style.context(["default", RC]):
+        figure, axes = plt.subplots(figsize=(WIDTH, HEIGHT), layout="constrained")
+        axes.tick_params(labelsize=RC["xtick.labelsize"])  # of ticks that come later, too
+        try:
+            yield axes
+        except BaseException:
+            plt.close(figure)
+            raise
+
+
+def write(text: Text, words: str) -> None:
+    """Set a text as it is: no formula, and with fonts that have its letters."""
+    words = drawable(words)
+    text.set_parse_math(False)
+    text.set_text(words)
+    fonts = families(words)
+    if len(fonts) > 1:
+        text.set_fontfamily(fonts)
+
+
+def label_axes(axes: Axes, x: str, y: str) -> None:
+    """Name both axes."""
+    write(axes.xaxis.label, short(x))
+    write(axes.yaxis.label, short(y))
+
+
+def name_heights(axes: Axes, names: Sequence[str]) -> None:
+    """Write names at the heights 0, 1, ... in place of numbers."""
+    words = [drawable(short(name)) for name in names]
+    axes.set_yticks(range(len(names)), labels=words)
+    for tick, name in zip(axes.get_yticklabels(), words, strict=True):
+        write(tick, name)
+
+
+def count_along(axes: Axes, count: int) -> None:
+    """Have places 1, 2, ... along the first axis: all of them if they are few."""
+    if count <= FEW_BARS:
+        axes.set_xticks(range(1, count + 1))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
+
+
+def whole_heights(axes: Axes) -> None:
+    """Have ticks at whole numbers on the second axis."""
+    axes.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
+
+
+def spread_weights(axes: Axes, values: Array) -> None:
+    """Have a logarithmic first axis for values that span more than a decade; 0 has its place."""
+    positive = values[values > 0]
+    if len(positive) < 2 or positive.max() < DECADE * positive.min() or values.min() < 0:
+        return
+    if len(positive) == len(values):
+        axes.set_xscale("log")
+    else:
+        axes.set_xscale("symlog", linthresh=float(positive.min()))
+
+
+def set_title(axes: Axes, lines: Sequence[str]) -> None:
+    """Write sentences above the axes, small and wrapped to their width."""
+    letters = max(12, round(inches(axes) * LETTERS_PER_INCH * 1.25))
+    title = axes.set_title("", loc="left", fontsize=RC["xtick.labelsize"])
+    write(title, "\n".join(part for line in lines for part in textwrap.wrap(line, letters)))
+
+
+def short(name: str) -> str:
+    """Return a name cut to what a picture has room for."""
+    name = " ".join(name.split())
+    return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
+
+
+def inches(axes: Axes) -> float:
+    """Return the width of axes."""
+    return float(axes.get_window_extent().width / figure_of(axes).dpi)
+
+
+def figure_of(axes: Axes) -> Figure:
+    """Return the figure that axes are part of, however deep."""
+    return cast(Figure, axes.get_figure(root=True))
+
+
+def add_legend(axes: Axes, keys: Sequence[tuple[str, Artist]], *, own: bool) -> None:
+    """Put names below the axes, where they cover no data, in one line if they fit.
+
+    A figure of our ``own`` grows by the lines.
+    """
+    if not keys:
+        return
+    names, width = [short(name) for name, _ in keys], 1.15 * inches(axes)
+    n_columns = legend_columns(names, width, POINT_KEY)
+    if len(names) > MOST_LINES * n_columns:
+        kept = MOST_LINES * n_columns - 1
+        names = [*names[:kept], f"and {len(names) - kept} more"]
+    artists = [key for _, key in keys][: len(names)]
+    figure, letters = figure_of(axes), float(axes.xaxis.label.get_fontsize())
+    down = ScaledTranslation(0.0, -LEGEND_GAP * letters / POINTS_PER_INCH, figure.dpi_scale_trans)
+    legend = axes.legend(
+        artists,
+        [str(number) for number in range(len(names))],
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=axes.transAxes + down,
+        ncols=n_columns,
+        frameon=False,
+        borderaxespad=0.4,
+        handlelength=1.2,
+        handletextpad=0.4,
+        columnspacing=1.0,
+    )
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        write(text, name)  # not as a label: matplotlib hides those that start with _
+    if own:
+        lines = -(-len(names) // n_columns)
+        figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + LEGEND_LINE * lines)
+
+
+def draw_rows(axes: Axes, rows: Rows) -> None:
+    """Draw rows in the looks of their classes: hollow if the fit has seen them, else filled."""
+    looks = {code: style(code) for code in range(len(rows.names))} | {UNLABELLED: NO_LABEL}
+    sides = []
+    for side in (~rows.held_out, rows.held_out):
+        groups = [(rows.xy[side & (rows.codes == code)], look) for code, look in looks.items()]
+        sides.append(
+            [
+                (Series("", xy[:, 0], xy[:, 1], kind="points"), look)
+                for xy, look in groups
+                if len(xy)
+            ]
+        )
+    pixels = too_many([*sides[0], *sides[1]])
+    for hollow, series in zip((True, False), sides, strict=True):
+        draw_points(axes, series, pixels=pixels, hollow=hollow, n_shown=len(rows.xy))
+
+
+def draw_anchors(axes: Axes, anchors: Array, names: Sequence[str], *, rotated: bool) -> None:
+    """Draw the polygon of the anchors and the names outside of it, along the radius if rotated."""
+    ring = anchors[np.argsort(np.arctan2(anchors[:, 1], anchors[:, 0]))]
+    ring = np.vstack([ring, ring[:1]])
+    axes.plot(*ring.T, color=NO_LABEL.color, linewidth=0.6, zorder=1)
+    for code, ((x, y), name) in enumerate(zip(anchors, names, strict=True)):
+        look = style(code)
+        axes.plot([x], [y], look.shape, color=look.color, markersize=6, zorder=3)
+        angle = float(np.degrees(np.arctan2(y, x)))
+        upright = angle - 180 * np.sign(angle) if abs(angle) > 90 else angle
+        across = "center" if abs(x) < NEARLY_ABOVE else ("left" if x > 0 else "right")
+        text = axes.annotate(
+            "",
+            (x, y),
+            xytext=(ANCHOR_GAP * x, ANCHOR_GAP * y),
+            textcoords="offset points",
+            ha=("left" if x >= 0 else "right") if rotated else across,
+            va="center" if rotated or across != "center" else ("bottom" if y > 0 else "top"),
+            rotation=upright if rotated else 0.0,
+            rotation_mode="anchor",
+            color=look.color,
+        )
+        write(text, short(name))
+
+
+def draw_regions(axes: Axes, regions: Array, extent: Sequence[float], n_classes: int) -> None:
+    """Draw the class of each pixel, the lowest row first, in the pale colours of the classes."""
+    axes.imshow(
+        regions,
+        cmap=ListedColormap([style(code).color for code in range(n_classes)]),
+        vmin=-0.5,
+        vmax=n_classes - 0.5,
+        extent=(extent[0], extent[1], extent[2], extent[3]),
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        alpha=BAND_OPACITY,
+        zorder=0,
+    )
+
+
+def draw_zero(axes: Axes, places: tuple[Array, Array], heights: Array, look: Style) -> None:
+    """Draw where heights over a grid are 0."""
+    if heights.min() < 0 < heights.max():
+        axes.contour(
+            *places,
+            heights,
+            levels=[0.0],
+            colors=look.color,
+            linestyles=look.dash,
+            linewidths=1.4,
+            zorder=3,
+        )
+
+
+def class_keys(rows: Rows) -> list[tuple[str, Artist]]:
+    """Return the entries of the legend for the classes of rows."""
+    filled = bool(rows.held_out.any())
+    keys: list[tuple[str, Artist]] = [
+        (name, point(style(code), filled)) for code, name in enumerate(rows.names)
+    ]
+    if rows.names and (rows.codes == UNLABELLED).any():
+        keys.append((UNKNOWN, point(NO_LABEL, filled)))
+    return keys
+
+
+def side_keys(rows: Rows) -> list[tuple[str, Artist]]:
+    """Return the entries of the legend for what the fit has seen and what not."""
+    present = {HELD_OUT: rows.held_out.any(), SEEN: not rows.held_out.all()}
+    return [(name, point(ANY, name == HELD_OUT)) for name, there in present.items() if there]
+
+
+def point(look: Style, filled: bool) -> Line2D:
+    """Return a point for the legend."""
+    return Line2D(
+        [],
+        [],
+        color=look.color,
+        linestyle="",
+        marker=look.shape,
+        markersize=5,
+        markerfacecolor=look.color if filled else "none",
+    )
+
+
+def patch(color: str) -> Patch:
+    """Return an area for the legend."""
+    return Patch(color=color)
+
+
+def line(look: Style) -> Line2D:
+    """Return a line for the legend."""
+    return Line2D([], [], color=look.color, linestyle=look.dash)
