@@ -56,8 +56,13 @@ SCATTERED = ("points", "crosses")
 KINDS = Choice("points", "crosses", "line", "bars")
 """What a series can be drawn as."""
 
-SIZES = ((300, 22.0, 0.8), (2000, 12.0, 0.8), (10_000, 6.0, 0.7), (np.inf, 2.0, 0.4))
-"""Area of a point, in points squared, and its opacity, up to a number of points."""
+SIZES = (
+    (300, 22.0, 0.8, 0.8),
+    (2000, 12.0, 0.8, 0.8),
+    (10_000, 6.0, 0.7, 0.5),
+    (np.inf, 2.0, 0.4, 0.25),
+)
+"""Area of a point, in points squared, its opacity and that of a hollow one, up to a number."""
 
 HOLLOW_EDGE = 0.18
 """Width of the edge of a hollow point as a share of its own."""
@@ -240,8 +245,9 @@ def _draw_legend(drawing: Drawing, styled: Styled) -> None:
     if not entries:
         return
     names = [name for name, _ in entries]
+    letters = max(len(name) for name in names) + LEGEND_KEY
     width, height = drawing.get_size_inches()
-    n_columns = legend_columns(names, width)
+    n_columns = int(np.clip(width * LETTERS_PER_INCH // letters, 1, len(names)))
     drawing.set_size_inches(width, height + LEGEND_LINE * -(-len(names) // n_columns))
     legend = drawing.legend(
         list(entries.values()),
@@ -252,19 +258,6 @@ def _draw_legend(drawing: Drawing, styled: Styled) -> None:
     )
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(drawable(name))  # not as a label: matplotlib hides those that start with _
-
-
-def legend_columns(names: Sequence[str], inches: float, key: float = LEGEND_KEY) -> int:
-    """Return the largest number of columns in which names of a legend fit into a width.
-
-    Matplotlib fills a legend column by column, the first ones with one name more.
-    """
-    for n_columns in range(len(names), 1, -1):
-        columns = [part for part in np.array_split(np.arange(len(names)), n_columns) if len(part)]
-        letters = sum(max(len(names[i]) for i in part) + key for part in columns)
-        if letters <= inches * LETTERS_PER_INCH:
-            return n_columns
-    return 1
 
 
 def _key(series: Series, look: Style) -> Artist:
@@ -290,7 +283,8 @@ def draw_points(
     owner = np.repeat(np.arange(len(series)), [len(s.x) for s, _ in series])
     order = np.random.default_rng(0).permutation(len(owner))
     order = order[np.isfinite(x[order]) & np.isfinite(y[order])]
-    area, opacity = next(own for most, *own in SIZES if max(len(order), n_shown) <= most)
+    n_points = max(len(order), n_shown)
+    area, filled, empty = next(size for most, *size in SIZES if n_points <= most)
     colors = np.array([look.color for _, look in series])[owner[order]]
     points = axes.scatter(
         x[order],
@@ -298,7 +292,7 @@ def draw_points(
         facecolors="none" if hollow else colors,
         edgecolors=colors if hollow else "none",
         s=area,
-        alpha=opacity,
+        alpha=empty if hollow else filled,
         linewidths=HOLLOW_EDGE * np.sqrt(area) if hollow else 0.0,
         rasterized=pixels,
         zorder=2,

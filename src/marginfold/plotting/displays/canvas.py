@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import Literal, cast
 
 import matplotlib.pyplot as plt
 import matplotlib.style
@@ -14,23 +14,21 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.transforms import Bbox, ScaledTranslation, Transform
 
 from marginfold.linalg.tall import Array
 from marginfold.plotting.displays.rows import Rows
 from marginfold.plotting.drawing import (
     BAND_OPACITY,
     FEW_BARS,
-    LEGEND_LINE,
-    LETTERS_PER_INCH,
     RC,
     Style,
     draw_points,
-    legend_columns,
     style,
     too_many,
 )
@@ -42,18 +40,12 @@ WIDTH, HEIGHT = 3.5, 3.0
 """Inches of a picture: the column of a journal."""
 
 MOST_LINES = 8
-"""Lines of a legend, at most; a last name says how many are left out."""
+"""Lines of classes in a legend, at most."""
 
-POINT_KEY = 4
-"""Letters as wide as a point in the legend and the space around it."""
+SMALL = 18.0
+"""Small letters in an inch, on average."""
 
-LEGEND_GAP = 2.4
-"""Heights of the letters of ticks and label together that the legend is below the axes."""
-
-POINTS_PER_INCH = 72
-"""Of letters."""
-
-MOST_LETTERS = 28
+MOST_LETTERS = 24
 """Letters of a name; the rest is left out."""
 
 NO_LABEL = Style("#8C8C8C", "-", "o")
@@ -68,10 +60,16 @@ NEARLY_ABOVE = 0.2
 DECADE = 10.0
 """Ratio of the largest value of a parameter to the least from which its axis is logarithmic."""
 
+MOST_TICKS = 6
+"""Powers of ten along a logarithmic axis, at most."""
+
 ANY = Style("#4D4D4D", "-", "o")
 """The look of rows of any class."""
 
-SEEN, HELD_OUT, UNKNOWN = "seen by the fit", "held out", "no label"
+Keys = Sequence[tuple[str, Artist]]
+"""Names and what stands for them in a legend."""
+
+SEEN, HELD_OUT, UNKNOWN = "training", "held out", "no label"
 """Names in the legend."""
 
 
@@ -133,16 +131,22 @@ def spread_weights(axes: Axes, values: Array) -> None:
     positive = values[values > 0]
     if len(positive) < 2 or positive.max() < DECADE * positive.min() or values.min() < 0:
         return
+    low, high = float(positive.min()), float(positive.max())
     if len(positive) == len(values):
         axes.set_xscale("log")
     else:
-        axes.set_xscale("symlog", linthresh=float(positive.min()))
+        axes.set_xscale("symlog", linthresh=low)
+    powers = np.arange(np.ceil(np.log10(low)), np.floor(np.log10(high)) + 1)
+    ticks = DECADE ** powers[:: -(-len(powers) // MOST_TICKS)]
+    ticks = np.append(values[values == 0][:1], ticks)
+    axes.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])  # no formulas
+    axes.set_xticks([], minor=True)
 
 
-def set_title(axes: Axes, lines: Sequence[str]) -> None:
+def set_title(axes: Axes, lines: Sequence[str], side: Literal["left", "right"] = "left") -> None:
     """Write sentences above the axes, small and wrapped to their width."""
-    letters = max(12, round(inches(axes) * LETTERS_PER_INCH * 1.25))
-    title = axes.set_title("", loc="left", fontsize=RC["xtick.labelsize"])
+    letters = max(12, round(SMALL * axes.get_window_extent().width / figure_of(axes).dpi))
+    title = axes.set_title("", loc=side, fontsize=RC["xtick.labelsize"])
     write(title, "\n".join(part for line in lines for part in textwrap.wrap(line, letters)))
 
 
@@ -152,49 +156,64 @@ def short(name: str) -> str:
     return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
 
 
-def inches(axes: Axes) -> float:
-    """Return the width of axes."""
-    return float(axes.get_window_extent().width / figure_of(axes).dpi)
-
-
 def figure_of(axes: Axes) -> Figure:
     """Return the figure that axes are part of, however deep."""
     return cast(Figure, axes.get_figure(root=True))
 
 
-def add_legend(axes: Axes, keys: Sequence[tuple[str, Artist]], *, own: bool) -> None:
-    """Put names below the axes, where they cover no data, in one line if they fit.
+def add_legend(axes: Axes, classes: Keys, others: Keys = (), *, own: bool) -> None:
+    """Put names below the axes and all that belongs to them, in as few lines as they fit into.
 
-    A figure of our ``own`` grows by the lines.
+    Of many classes the last ones are left out.  A figure of our ``own`` grows by the lines.
     """
-    if not keys:
+    figure = figure_of(axes)
+    box, whole = axes.get_window_extent(), cast(Bbox, axes.get_tightbbox())
+    across, down = 0.5 * (whole.x0 + whole.x1 - box.x0 - box.x1), whole.y0 - box.y0
+    place = axes.transAxes + ScaledTranslation(
+        across / figure.dpi, down / figure.dpi, figure.dpi_scale_trans
+    )
+    width = figure.bbox.width if own else whole.width
+    for n_columns in range(len(classes) + len(others), 0, -1):
+        keys = _kept(classes, MOST_LINES * n_columns) + list(others)
+        legend = _legend(axes, keys, n_columns, place)
+        if legend.get_window_extent().width <= width or n_columns == 1:
+            n_lines = -(-len(keys) // n_columns)
+            legend = _legend(axes, keys, -(-len(keys) // n_lines), place)  # lines of equal length
+            break
+    else:
         return
-    names, width = [short(name) for name, _ in keys], 1.15 * inches(axes)
-    n_columns = legend_columns(names, width, POINT_KEY)
-    if len(names) > MOST_LINES * n_columns:
-        kept = MOST_LINES * n_columns - 1
-        names = [*names[:kept], f"and {len(names) - kept} more"]
-    artists = [key for _, key in keys][: len(names)]
-    figure, letters = figure_of(axes), float(axes.xaxis.label.get_fontsize())
-    down = ScaledTranslation(0.0, -LEGEND_GAP * letters / POINTS_PER_INCH, figure.dpi_scale_trans)
+    if own:
+        more = legend.get_window_extent().height / figure.dpi
+        figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + more)
+
+
+def _kept(keys: Keys, most: int) -> list[tuple[str, Artist]]:
+    """Return the first names, the last of them saying how many there are beside."""
+    if len(keys) <= most:
+        return list(keys)
+    return [*keys[: most - 1], (f"and {len(keys) - most + 1} more", Line2D([], [], linestyle=""))]
+
+
+def _legend(axes: Axes, keys: Keys, n_columns: int, place: Transform) -> Legend:
+    """Return a legend that is read line by line; matplotlib fills column by column."""
+    order = [i for column in range(n_columns) for i in range(column, len(keys), n_columns)]
     legend = axes.legend(
-        artists,
-        [str(number) for number in range(len(names))],
+        [keys[i][1] for i in order],
+        [str(number) for number in order],
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=axes.transAxes + down,
+        bbox_transform=place,
         ncols=n_columns,
         frameon=False,
-        borderaxespad=0.4,
+        borderpad=0.2,
+        borderaxespad=0.3,
         handlelength=1.2,
         handletextpad=0.4,
         columnspacing=1.0,
     )
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        write(text, name)  # not as a label: matplotlib hides those that start with _
-    if own:
-        lines = -(-len(names) // n_columns)
-        figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + LEGEND_LINE * lines)
+    for text, i in zip(legend.get_texts(), order, strict=True):
+        write(text, short(keys[i][0]))  # not as a label: matplotlib hides those that start with _
+    return legend
 
 
 def draw_rows(axes: Axes, rows: Rows) -> None:

@@ -49,8 +49,7 @@ class NeighborError:
     def __str__(self) -> str:
         low, high = share_interval(self.wrong, self.n_rows)
         return (
-            f"{100 * self.share:.1f} % wrong ({100 * low:.1f} to {100 * high:.1f}) "
-            f"of {self.n_rows} rows"
+            f"{100 * self.share:.1f} % wrong ({100 * low:.1f} to {100 * high:.1f}) of {self.n_rows}"
         )
 
 
@@ -97,7 +96,7 @@ class EmbeddingDisplay:
     >>> model = LSVA(2).fit(X, y)
     >>> display = EmbeddingDisplay.from_estimator(model, X, y, held_out=(new, new_y))
     >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    ['0', '1', '2', 'held out', 'seen by the fit']
+    ['0', '1', '2', 'held out', 'training']
     """
 
     def __init__(
@@ -227,14 +226,13 @@ class EmbeddingDisplay:
             if self.errors:
                 errors = self.neighbor_errors()
                 canvas.set_title(axes, [f"{name}: {error}" for name, error in errors.items()])
-            canvas.add_legend(
-                axes, canvas.class_keys(drawn) + canvas.side_keys(drawn), own=ax is None
-            )
+            classes = canvas.class_keys(drawn) if names[1] else []
+            canvas.add_legend(axes, classes, canvas.side_keys(drawn), own=ax is None)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
     def neighbor_errors(self) -> dict[str, NeighborError]:
-        """Return the errors on "held out" and "seen" rows that have a label, if there are any.
+        """Return the errors on "held out" and "training" rows that have a label, if there are any.
 
         A row is wrong if the nearest seen row, other than itself, has another label on the drawn
         axes.
@@ -252,7 +250,7 @@ class EmbeddingDisplay:
             nearest = neighbors.kneighbors(xy[new], return_distance=False)[:, 0]
             found["held out"] = NeighborError.of(own[nearest] != rows.codes[new])
         nearest = neighbors.kneighbors(return_distance=False)[:, 0]
-        return found | {"seen": NeighborError.of(own[nearest] != own)}
+        return found | {"training": NeighborError.of(own[nearest] != own)}
 
     def _read(self) -> tuple[Rows, tuple[str, str]]:
         """Return the rows as they are drawn, and the names of both axes."""

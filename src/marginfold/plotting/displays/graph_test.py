@@ -6,11 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 
+from marginfold.linalg.tall import Array
 from marginfold.protocols.permutation import PermutationResult
 from marginfold.runtime.extras import require
 
-FEWEST_BINS, MOST_BINS = 6, 30
-"""Bars of the distribution; their number is about the square root of that of the permutations."""
+FEWEST_BINS, MOST_BINS = 7, 31
+"""Bars of the distribution, an odd number, about the square root of that of the permutations."""
+
+
+HALF_RANGE = 0.05
+"""Of scores that are all equal."""
 
 
 class GraphTestDisplay:
@@ -77,9 +82,11 @@ class GraphTestDisplay:
 
         result = self.result
         permuted = np.asarray(result.permuted_scores, dtype=np.float64)
-        n_bins = int(np.clip(round(np.sqrt(len(permuted))), FEWEST_BINS, MOST_BINS))
+        n_bins = int(np.clip(2 * (np.sqrt(len(permuted)) // 2) + 1, FEWEST_BINS, MOST_BINS))
         with canvas.canvas(ax) as axes:
-            axes.hist(permuted, bins=n_bins, color=canvas.NO_LABEL.color, zorder=2)
+            axes.hist(
+                permuted, bins=n_bins, range=_range(permuted), color=canvas.NO_LABEL.color, zorder=2
+            )
             keys: list[tuple[str, Any]] = [("permuted graphs", canvas.patch(canvas.NO_LABEL.color))]
             lines = [
                 ("this graph", result.score, style(0)),
@@ -95,3 +102,9 @@ class GraphTestDisplay:
             canvas.add_legend(axes, keys, own=ax is None)
         self.ax_, self.figure_ = axes, axes.figure
         return self
+
+
+def _range(values: Array) -> tuple[float, float]:
+    """Return the range of values; equal ones are in the middle of theirs."""
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - HALF_RANGE, high + HALF_RANGE)

@@ -130,10 +130,11 @@ class LoadingsDisplay:
             axes.axvline(0.0, color="black", linewidth=0.8, zorder=3)
             canvas.name_heights(axes, [names[j] for j in order])
             axes.invert_yaxis()
-            change = "1 std of the column" if self.per_deviation else "1"
-            canvas.label_axes(axes, f"component {self.component + 1} per {change}", "")
+            change = " per std" if self.per_deviation else ""
+            canvas.label_axes(axes, f"component {self.component + 1}{change}", "")
             if len(order) < len(loadings):
-                canvas.set_title(axes, [f"the {len(order)} largest of {len(loadings)} columns"])
+                note = f"the {len(order)} largest of {len(loadings)} columns"
+                canvas.set_title(axes, [note], "right")
         self.ax_, self.figure_ = axes, axes.figure
         return self
 

@@ -209,13 +209,18 @@ class PathDisplay:
         with canvas.canvas(ax) as axes:
             draw_lines(axes, [(line, style(0))])
             canvas.spread_weights(axes, line.x)
+            canvas.label_axes(axes, self.parameter, self.measure)
+            if self.measure == ERROR:
+                axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
             if self.chosen is not None:
                 at = float(line.y[line.x == float(self.chosen)][0])
                 axes.plot([self.chosen], [at], "o", color=style(1).color, markersize=7, zorder=4)
                 unit = " %" if self.measure == ERROR else ""
-                sentence = f"{self.parameter} {float(self.chosen):.3g}: {at:.3g}{unit}"
-                canvas.add_legend(axes, [(sentence, canvas.point(style(1), True))], own=ax is None)
-            canvas.label_axes(axes, self.parameter, self.measure)
+                key = (
+                    f"chosen {float(self.chosen):.3g}: {at:.3g}{unit}",
+                    canvas.point(style(1), True),
+                )
+                canvas.add_legend(axes, [key], own=ax is None)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 

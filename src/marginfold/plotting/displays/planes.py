@@ -206,17 +206,17 @@ class PlanesDisplay:
         with canvas.canvas(ax) as axes:
             canvas.draw_regions(axes, self.regions, self.extent, len(self.classes))
             canvas.draw_rows(axes, drawn)
-            keys = canvas.class_keys(drawn) + canvas.side_keys(drawn)
+            others = canvas.side_keys(drawn)
             if planes and self.heights is not None:
                 places = middles(self.extent, np.shape(self.regions))
                 for (owner, opponent), heights in zip(self.owners, self.heights, strict=True):
                     look = replace(style(owner), dash=style(opponent + 1).dash)
                     canvas.draw_zero(axes, places, heights, look)
-                keys.append(("plane", canvas.line(canvas.ANY)))
+                others.append(("plane", canvas.line(canvas.ANY)))
             axes.set(xlim=self.extent[:2], ylim=self.extent[2:])
             canvas.label_axes(axes, *self.names)
             canvas.set_title(axes, [self.note])
-            canvas.add_legend(axes, keys, own=ax is None)
+            canvas.add_legend(axes, canvas.class_keys(drawn), others, own=ax is None)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
