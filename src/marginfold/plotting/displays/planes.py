@@ -153,7 +153,8 @@ class PlanesDisplay:
         PlanesDisplay
         """
         check_is_fitted(estimator)
-        if not hasattr(estimator, "classes_") or get_tags(estimator).input_tags.pairwise:
+        classifies = hasattr(estimator, "predict") and hasattr(estimator, "classes_")
+        if not classifies or get_tags(estimator).input_tags.pairwise:
             raise InvalidInputError(
                 f"got {shown(estimator)}; regions need a fitted classifier of rows with columns."
             )
