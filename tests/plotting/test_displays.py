@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -271,6 +274,44 @@ def test_a_display_draws_on_given_axes_and_leaves_no_setting_behind(given):
     assert dict(plt.rcParams) == before
 
 
+WITHOUT_MATPLOTLIB = """
+import sys
+sys.modules["matplotlib"] = None
+from marginfold import *
+from marginfold.plotting import EmbeddingDisplay as same
+assert same is EmbeddingDisplay
+made = [
+    EmbeddingDisplay([[0.0, 1.0]]),
+    GainDisplay([0.5]),
+    GraphTestDisplay(None),
+    LoadingsDisplay([0.5]),
+    MarginMapDisplay([[0.0, 1.0]], [1], [[0.0, 1.0]], [1]),
+    PathDisplay([1], [2]),
+    PlanesDisplay([[0.0, 1.0]], [1], [[0]], (0, 1, 0, 1), [1]),
+]
+for display in made:
+    try:
+        display.plot()
+    except ModuleNotFoundError as error:
+        assert str(error) == 'matplotlib is not installed: pip install "marginfold[plot]"', error
+    else:
+        raise AssertionError(display)
+"""
+
+
+def test_without_matplotlib_displays_can_be_made_and_say_what_drawing_needs():
+    program = [sys.executable, "-c", WITHOUT_MATPLOTLIB]
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_axes_of_a_part_of_a_figure_will_do():
+    part = plt.figure(layout="constrained").subfigures(1, 2)[1]
+    display = EmbeddingDisplay.from_estimator(MODEL, X, y, ax=part.subplots())
+    display.figure_.figure.canvas.draw()
+    assert display.figure_ is part
+
+
 def test_a_picture_is_as_wide_as_a_column():
     assert GainDisplay([0.5]).plot().figure_.get_size_inches()[0] == 3.5
 
@@ -508,6 +549,14 @@ def test_every_plane_is_drawn_where_it_is():
         assert np.allclose(distances[:, k], 0, atol=1e-9)
         assert len(line) > 5
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("alcohol", "flavanoids")
+
+
+def test_planes_of_the_best_classifier_of_a_search_are_drawn():
+    search = GridSearchCV(GEPSVC(), {"ridge": [0.01, 0.1]}).fit(CROSS, WAYS)
+    display = PlanesDisplay.from_estimator(search, CROSS, WAYS, size=20)
+    assert len(drawn_planes(display)) == 2
+    without = PlanesDisplay.from_estimator(search, CROSS, WAYS, size=20, planes=False)
+    assert drawn_planes(without) == []
 
 
 def test_planes_of_a_kernel_are_curves():

@@ -25,8 +25,10 @@ from marginfold.linalg.tall import Array
 from marginfold.plotting.displays.rows import Rows
 from marginfold.plotting.drawing import (
     BAND_OPACITY,
+    COLORS,
     FEW_BARS,
     RC,
+    SHAPES,
     Style,
     draw_points,
     style,
@@ -41,6 +43,9 @@ WIDTH, HEIGHT = 3.5, 3.0
 
 MOST_LINES = 8
 """Lines of classes in a legend, at most."""
+
+NAMES_PER_INCH = 4
+"""Names of a legend beside each other, at most."""
 
 SMALL = 18.0
 """Small letters in an inch, on average."""
@@ -63,11 +68,14 @@ DECADE = 10.0
 MOST_TICKS = 6
 """Powers of ten along a logarithmic axis, at most."""
 
-ANY = Style("#4D4D4D", "-", "o")
-"""The look of rows of any class."""
+ANY = Style("#757575", "-", "o")
+"""The look of rows of any class, as far from white as from black."""
 
 Keys = Sequence[tuple[str, Artist]]
 """Names and what stands for them in a legend."""
+
+N_LOOKS = len(COLORS) * len(SHAPES)
+"""Classes that differ in the colour or the shape of their points."""
 
 SEEN, HELD_OUT, UNKNOWN = "training", "held out", "no label"
 """Names in the legend."""
@@ -145,7 +153,7 @@ def spread_weights(axes: Axes, values: Array) -> None:
 
 def set_title(axes: Axes, lines: Sequence[str], side: Literal["left", "right"] = "left") -> None:
     """Write sentences above the axes, small and wrapped to their width."""
-    letters = max(12, round(SMALL * axes.get_window_extent().width / figure_of(axes).dpi))
+    letters = max(MOST_LETTERS, round(SMALL * axes.get_window_extent().width / axes.figure.dpi))
     title = axes.set_title("", loc=side, fontsize=RC["xtick.labelsize"])
     write(title, "\n".join(part for line in lines for part in textwrap.wrap(line, letters)))
 
@@ -156,24 +164,20 @@ def short(name: str) -> str:
     return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
 
 
-def figure_of(axes: Axes) -> Figure:
-    """Return the figure that axes are part of, however deep."""
-    return cast(Figure, axes.get_figure(root=True))
-
-
 def add_legend(axes: Axes, classes: Keys, others: Keys = (), *, own: bool) -> None:
     """Put names below the axes and all that belongs to them, in as few lines as they fit into.
 
     Of many classes the last ones are left out.  A figure of our ``own`` grows by the lines.
     """
-    figure = figure_of(axes)
+    figure = axes.figure
     box, whole = axes.get_window_extent(), cast(Bbox, axes.get_tightbbox())
     across, down = 0.5 * (whole.x0 + whole.x1 - box.x0 - box.x1), whole.y0 - box.y0
     place = axes.transAxes + ScaledTranslation(
         across / figure.dpi, down / figure.dpi, figure.dpi_scale_trans
     )
     width = figure.bbox.width if own else whole.width
-    for n_columns in range(len(classes) + len(others), 0, -1):
+    most = min(len(classes) + len(others), max(1, int(NAMES_PER_INCH * width / figure.dpi)))
+    for n_columns in range(most, 0, -1):
         keys = _kept(classes, MOST_LINES * n_columns) + list(others)
         legend = _legend(axes, keys, n_columns, place)
         if legend.get_window_extent().width <= width or n_columns == 1:
@@ -184,7 +188,7 @@ def add_legend(axes: Axes, classes: Keys, others: Keys = (), *, own: bool) -> No
         return
     if own:
         more = legend.get_window_extent().height / figure.dpi
-        figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + more)
+        cast(Figure, figure).set_size_inches(WIDTH, HEIGHT + more)
 
 
 def _kept(keys: Keys, most: int) -> list[tuple[str, Artist]]:
@@ -218,16 +222,13 @@ def _legend(axes: Axes, keys: Keys, n_columns: int, place: Transform) -> Legend:
 
 def draw_rows(axes: Axes, rows: Rows) -> None:
     """Draw rows in the looks of their classes: hollow if the fit has seen them, else filled."""
-    looks = {code: style(code) for code in range(len(rows.names))} | {UNLABELLED: NO_LABEL}
+    known = rows.codes != UNLABELLED
+    looks = np.where(known, rows.codes % N_LOOKS, UNLABELLED)
     sides = []
     for side in (~rows.held_out, rows.held_out):
-        groups = [(rows.xy[side & (rows.codes == code)], look) for code, look in looks.items()]
+        groups = [(rows.xy[side & (looks == look)], look) for look in np.unique(looks[side])]
         sides.append(
-            [
-                (Series("", xy[:, 0], xy[:, 1], kind="points"), look)
-                for xy, look in groups
-                if len(xy)
-            ]
+            [(Series("", xy[:, 0], xy[:, 1], kind="points"), _look(k)) for xy, k in groups]
         )
     pixels = too_many([*sides[0], *sides[1]])
     for hollow, series in zip((True, False), sides, strict=True):
@@ -287,6 +288,10 @@ def draw_zero(axes: Axes, places: tuple[Array, Array], heights: Array, look: Sty
             linewidths=1.4,
             zorder=3,
         )
+
+
+def _look(code: int) -> Style:
+    return NO_LABEL if code == UNLABELLED else style(int(code))
 
 
 def class_keys(rows: Rows) -> list[tuple[str, Artist]]:

@@ -188,10 +188,11 @@ class EmbeddingDisplay:
 
         Examples
         --------
-        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.preprocessing import scale
         >>> from marginfold import EmbeddingDisplay, LaplacianEigenmaps
-        >>> X, y = load_iris(return_X_y=True)
-        >>> coordinates = LaplacianEigenmaps(2).fit_transform(X)
+        >>> X, y = load_wine(return_X_y=True)
+        >>> coordinates = LaplacianEigenmaps(2).fit_transform(scale(X))
         >>> display = EmbeddingDisplay.from_embedding(coordinates, y)
         >>> display.ax_.get_xlabel()
         'component 1'

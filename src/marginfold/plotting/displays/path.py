@@ -10,7 +10,6 @@ from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from marginfold.errors import InvalidInputError
-from marginfold.linalg.tall import Array
 from marginfold.plotting.displays.rows import images_of, marker_of, two_sides
 from marginfold.protocols.cells import PERCENT
 from marginfold.protocols.held_out import HEAD, errors_by_dimension
@@ -109,11 +108,12 @@ class PathDisplay:
             for i, candidate in enumerate(candidates)
             if all(candidate.get(key) == value for key, value in others.items())
         ]
-        metric = search.refit if getattr(search, "multimetric_", False) else "score"
+        metric = _metric_of(search)
         mean, deviation = (
             np.asarray(results[f"{part}_test_{metric}"])[same] for part in ("mean", "std")
         )
-        accuracy = metric == "accuracy" or search.scoring is None or search.scoring == "accuracy"
+        plain = search.scoring is None and is_classifier(search)
+        accuracy = plain or "accuracy" in (metric, search.scoring)
         return cls(
             [candidates[i][name] for i in same],
             PERCENT * (1.0 - mean) if accuracy else mean,
@@ -256,6 +256,17 @@ def _name_of(parameter: str, params: dict[str, Any]) -> str:
     )
 
 
+def _metric_of(search: Any) -> str:
+    """Return the name of the scores by which a search has chosen."""
+    if not getattr(search, "multimetric_", False):
+        return "score"
+    if not isinstance(search.refit, str):
+        raise InvalidInputError(
+            f"of several scores refit must name the one to draw; got refit={shown(search.refit)}."
+        )
+    return search.refit
+
+
 def _error(fitted: Any, seen: tuple[Any, Any], new: tuple[Any, Any]) -> float:
     """Return the share of new rows that a fit, or the nearest seen row in its map, gets wrong."""
     labels = column_or_1d(new[1], warn=True)
@@ -264,8 +275,5 @@ def _error(fitted: Any, seen: tuple[Any, Any], new: tuple[Any, Any]) -> float:
     own = column_or_1d(seen[1], warn=True)
     known = ~is_unlabelled(own, marker_of(fitted))
     rows, images = images_of(fitted, seen[0])[known], images_of(fitted, new[0])
-    return _last(errors_by_dimension([HEAD], rows, own[known], images, labels, [rows.shape[1]]))
-
-
-def _last(errors: dict[str, Array]) -> float:
+    errors = errors_by_dimension([HEAD], rows, own[known], images, labels, [rows.shape[1]])
     return float(errors[HEAD][-1])

@@ -18,9 +18,9 @@ from marginfold.linalg.tall import Array, dense
 from marginfold.plotting.displays.rows import (
     Rows,
     marker_of,
-    part_with,
     passed,
     side_masks,
+    steps_to,
     two_sides,
 )
 from marginfold.runtime.extras import require
@@ -176,9 +176,10 @@ class PlanesDisplay:
             names=names,
             note="" if len(grid.centre) == 2 else AT_MEANS if at is None else AT_GIVEN,
         )
-        steps, fitted = part_with(estimator, "predict")
-        if isinstance(fitted, NearestPlane):
-            display.heights, display.owners = grid.heights(steps, fitted), _owners(fitted)
+        steps = steps_to(estimator, "planes_")
+        if steps:
+            display.heights = grid.heights(steps[:-1], steps[-1])
+            display.owners = _owners(steps[-1])
         return display.plot(ax, planes=planes, seen=seen)
 
     def plot(self, ax: Any = None, *, planes: bool = True, seen: bool = True) -> Self:
@@ -282,7 +283,7 @@ def middles(extent: Sequence[float], shape: tuple[int, int]) -> tuple[Array, Arr
 
 def _columns(X: Any, columns: Sequence[Any]) -> tuple[list[int], list[str]]:
     """Return the numbers and the names of the two columns."""
-    n_columns = np.shape(X)[1] if not sp.issparse(X) else X.shape[1]
+    n_columns = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
     names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(n_columns)])]
     numbers = [names.index(c) if isinstance(c, str) and c in names else c for c in columns]
     whole = all(isinstance(c, (int, np.integer)) and 0 <= c < n_columns for c in numbers)
@@ -304,11 +305,13 @@ def _part(X: Any, pair: Sequence[int]) -> Array:
 def _centre(X: Any, at: Any) -> Array:
     """Return where the columns that are not drawn are held: by default at their means."""
     if at is None:
-        return np.asarray(X.mean(axis=0) if sp.issparse(X) else _numbers(X).mean(axis=0)).ravel()
+        means = X.mean(axis=0) if sp.issparse(X) else np.nanmean(_numbers(X), axis=0)
+        return np.asarray(means).ravel()
     centre = np.asarray(at, dtype=np.float64)
-    if centre.shape != (X.shape[1],):
+    n_columns = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
+    if centre.shape != (n_columns,):
         raise InvalidInputError(
-            f"at must have one number for each of {X.shape[1]} columns; got shape {centre.shape}."
+            f"at must have one number for each of {n_columns} columns; got shape {centre.shape}."
         )
     return centre
 
@@ -324,8 +327,8 @@ def _numbers(X: Any) -> Array:
 
 
 def _limits(values: Array) -> tuple[float, float]:
-    """Return the range of values, wider by `MARGIN` on both sides."""
-    low, high = float(values.min()), float(values.max())
+    """Return the range of values, wider by `MARGIN` on both sides; missing ones do not count."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
     margin = MARGIN * (high - low) or 1.0
     return low - margin, high + margin
 

@@ -64,10 +64,9 @@ class Rows:
         known = ~is_unlabelled(labels, unlabeled)
         present = unique_labels(labels[known])[0].tolist()
         first = [] if classes is None else np.asarray(classes).tolist()
-        order = [*first, *(label for label in present if label not in set(first))]
-        places = {label: place for place, label in enumerate(order)}
+        places = {label: place for place, label in enumerate(dict.fromkeys([*first, *present]))}
         codes[known] = [places[label] for label in labels[known].tolist()]
-        return cls(xy, codes, [str(label) for label in order], mask)
+        return cls(xy, codes, [str(label) for label in places], mask)
 
     def without_seen(self) -> Rows:
         """Return the held-out rows only."""
@@ -141,22 +140,25 @@ def part_with(estimator: Any, attribute: str) -> tuple[list[Any], Any]:
 
     Before it come the fitted steps that rows pass on their way to it.
     """
-    steps: list[Any] = [estimator]
-    while True:
-        if isinstance(steps[-1], Pipeline):
-            pipeline = steps.pop()
-            steps += [step for _, step in pipeline.steps if step not in (None, "passthrough")]
-        elif hasattr(steps[-1], "best_estimator_") and not hasattr(steps[-1], attribute):
-            steps[-1] = steps[-1].best_estimator_
-        elif hasattr(steps[-1], attribute):
-            return steps[:-1], steps[-1]
-        elif len(steps) > 1:
-            steps.pop()
-        else:
-            raise InvalidInputError(
-                f"{shown(estimator)} has no {attribute}; give a fitted estimator that has it, or "
-                "a pipeline or search around one."
-            )
+    steps = steps_to(estimator, attribute)
+    if not steps:
+        raise InvalidInputError(
+            f"{shown(estimator)} has no {attribute}; give a fitted estimator that has it, or "
+            "a pipeline or search around one."
+        )
+    return steps[:-1], steps[-1]
+
+
+def steps_to(estimator: Any, attribute: str) -> list[Any]:
+    """Return the fitted steps up to the last one that has an attribute; none if none has it."""
+    steps = [estimator]
+    while steps and not hasattr(steps[-1], attribute):
+        last = steps.pop()
+        if isinstance(last, Pipeline):
+            steps += [step for _, step in last.steps if step not in (None, "passthrough")]
+        elif hasattr(last, "best_estimator_"):
+            steps.append(last.best_estimator_)
+    return steps
 
 
 def passed(steps: Sequence[Any], X: Any) -> Any:
