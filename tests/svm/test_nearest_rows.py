@@ -12,7 +12,7 @@ from svm.random_problems import Problem
 
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint, SVMBatch, policy, screening
-from marginfold.svm.screening import solve_nearest
+from marginfold.svm.policy import solve_nearest
 
 N_ROWS, R = 1200, 6
 NOTHING = np.zeros((4, R, 0))

@@ -29,10 +29,9 @@ from marginfold.graphs.reconstruction import FactoredLaplacian
 from marginfold.linalg import felt_nodes, smallest_pairs
 from marginfold.linalg.tall import Array, column_signs, dense
 from marginfold.planner.check import check_memory
+from marginfold.runtime.threads import SizedCalls
 from marginfold.validation.parameters import Count, atomic_fit, check_parameters, shown
-from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import read_new_rows, read_rows
-from marginfold.validation.sized_calls import SizedCalls
+from marginfold.validation.rows import read_new_rows, read_rows, refuse_lazy
 
 
 class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -37,7 +37,7 @@ from marginfold.geometry.metric import NEGATIVE_RESOLUTION, Penalty
 from marginfold.geometry.one_vs_rest import LabelledRows, Task, one_vs_rest_tasks
 from marginfold.graphs import GraphRows, laplacian_of
 from marginfold.graphs.laplacian import Laplacian
-from marginfold.linalg.blocked import (
+from marginfold.linalg.decompositions import (
     blocks_of,
     cholesky,
     form_of,

@@ -23,10 +23,8 @@ from scipy.linalg.lapack import dpstrf
 
 from marginfold.estimators.inputs import Coordinates, LocalCoordinates
 from marginfold.estimators.multiclass import class_pairs
-from marginfold.geometry.metric import NO_SCATTER, rank_of
-from marginfold.geometry.tikhonov import TikhonovBasis, dual_basis, rkhs_basis
-from marginfold.linalg.blocks import Block, total
-from marginfold.linalg.tall import Array, gram
+from marginfold.geometry.metric import NO_SCATTER, TikhonovBasis, dual_basis, rank_of, rkhs_basis
+from marginfold.linalg.tall import Array, Block, gram, total
 from marginfold.runtime.memory import require_memory
 from marginfold.runtime.progress import report
 

@@ -27,13 +27,22 @@ from marginfold.graphs.laplacian import (
     NodeGraph,
     joined_parts,
 )
+from marginfold.runtime.threads import SizedCalls
 from marginfold.validation.parameters import FACTOR
-from marginfold.validation.row_types import gathered, refuse_lazy
-from marginfold.validation.rows import LARGEST_ENTRY, check_weights, is_unlabelled, unique_labels
-from marginfold.validation.sized_calls import SizedCalls
+from marginfold.validation.rows import (
+    LARGEST_ENTRY,
+    check_weights,
+    gathered,
+    is_unlabelled,
+    refuse_lazy,
+    unique_labels,
+)
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""
+
+SHORTHANDS: dict[str, type[GraphRule]] = {}
+"""Rules by the string that is short for one with its defaults; the package enters its own."""
 
 
 class GraphLike(Protocol):
@@ -388,3 +397,23 @@ class ScaledLaplacian(ChangedLaplacian):
 
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         return self.factor * self.graph.scatter(Z)
+
+
+def resolve_graph(graph: str | GraphLike) -> GraphLike:
+    """Return the rule that one of `SHORTHANDS` stands for, or the object with ``build`` itself.
+
+    Examples
+    --------
+    >>> from marginfold.graphs import resolve_graph
+    >>> resolve_graph("within")
+    WithinClassGraph()
+    """
+    if isinstance(graph, str) and graph in SHORTHANDS:
+        return SHORTHANDS[graph]()
+    if isinstance(graph, (str, type)) or not callable(getattr(graph, "build", None)):
+        names = ", ".join(repr(name) for name in SHORTHANDS)
+        raise InvalidParameterError(
+            f"got graph={graph!r}; it needs one of {names}, or a graph rule such as "
+            "NeighborGraph(n_neighbors=5). Where there is a graph_weight, 0 is no graph at all."
+        )
+    return graph
