@@ -25,6 +25,7 @@ from scipy.linalg import lapack
 from marginfold.linalg.tall import Array, SharedRows, row_blocks
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.runtime.progress import report
+from marginfold.runtime.threads import threads_for
 from marginfold.svm.active_set import crossover, solve_equations
 from marginfold.svm.certificate import certify, dual_bound, evaluate
 from marginfold.svm.problem import (
@@ -473,8 +474,8 @@ def solve_each(
         if not costs.all():
             rows = np.flatnonzero(costs)
             problem = problem.on(rows)
-        with np.errstate(all="ignore"):  # what overflows is not certified
-            found = problem.uncentred(solve_one(problem))
+        with np.errstate(all="ignore"), threads_for(*problem.features.shape):
+            found = problem.uncentred(solve_one(problem))  # what overflows is not certified
         if rows is not None:
             dual = np.zeros(len(costs))
             dual[rows] = found.dual
