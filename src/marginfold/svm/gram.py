@@ -11,8 +11,8 @@ make them exact (`active_set` has the same for rows in coordinates).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -65,47 +65,44 @@ LIBSVM_KERNELS = ("rbf", "poly", "sigmoid", "linear")
 """Kernels that libsvm evaluates itself."""
 
 
-class Gram(Protocol):
+class Gram(ABC):
     """A kernel matrix K of n rows, given or evaluated where it is needed."""
 
-    @property
-    def diagonal(self) -> Array:
-        """The diagonal of K."""
+    diagonal: Array
+    K: Array | None = None
 
     @property
-    def spread(self) -> float:
-        """The variance of the rows in feature space."""
-
-    @property
+    @abstractmethod
     def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
         """What `SVC` is fitted on, and the parameters of its kernel."""
 
+    @abstractmethod
     def times(self, coefs: Array) -> Array:
         """Return K times coefficients, most of which may be 0."""
 
+    @abstractmethod
     def among(self, rows: Array) -> Array:
         """Return K among some rows."""
 
+    @property
+    def spread(self) -> float:
+        """The variance of the rows in feature space, from some of them where K is not there."""
+        K, n = self.K, len(self.diagonal)
+        K = self.among(np.arange(0, n, -(-n // SAMPLE))) if K is None else K
+        return max(float(np.trace(K)) / len(K) - float(K.mean()), 0.0)
 
-@dataclass(frozen=True)
-class GivenGram:
+
+class GivenGram(Gram):
     """A kernel matrix in memory."""
 
     K: Array
 
-    @property
-    def diagonal(self) -> Array:
-        """The diagonal of K."""
-        return np.diagonal(self.K)
-
-    @property
-    def spread(self) -> float:
-        """The variance of the rows in feature space."""
-        return _spread(self.K)
+    def __init__(self, K: Array) -> None:
+        self.K, self.diagonal = K, np.diagonal(K)
 
     @property
     def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
-        """What `SVC` is fitted on, and the parameters of its kernel."""
+        """The matrix itself."""
         return self.K, {"kernel": "precomputed"}
 
     def times(self, coefs: Array) -> Array:
@@ -117,26 +114,23 @@ class GivenGram:
         return np.asarray(self.K[np.ix_(rows, rows)])
 
 
-@dataclass
-class ColumnGram(ABC):
-    """A kernel matrix of which only the columns of support vectors are looked at, and kept."""
+class RowGram(Gram):
+    """The kernel among rows X, of which only the columns of support vectors are evaluated."""
 
-    diagonal: Array
-    _kept: Array = field(init=False)
-    _columns: Array = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, diagonal: Array, function: KernelFunction, X: Any) -> None:
+        self.diagonal, self.function, self.X = diagonal, function, X
         self._kept = np.zeros(0, dtype=np.intp)
-        self._columns = np.zeros((len(self.diagonal), 0))
+        self._columns = np.zeros((len(diagonal), 0))
 
     @property
-    def spread(self) -> float:
-        """The variance of the rows in feature space."""
-        n = len(self.diagonal)
-        return _spread(self.among(np.arange(0, n, -(-n // SAMPLE))))
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """The rows, and the kernel's name and parameters."""
+        f = self.function
+        names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
+        return self.X, names
 
     def times(self, coefs: Array) -> Array:
-        """Return K times coefficients."""
+        """Return K times coefficients; its columns are kept as long as they are few."""
         taken = np.flatnonzero(coefs)
         new = np.setdiff1d(taken, self._kept, assume_unique=True)
         if 8 * len(coefs) * (len(self._kept) + len(new)) > KEPT_BYTES:
@@ -150,29 +144,6 @@ class ColumnGram(ABC):
             self._columns = np.hstack([self._columns, columns]) if whole else columns
         return np.asarray(self._columns @ coefs[self._kept])
 
-    @abstractmethod
-    def among(self, rows: Array) -> Array:
-        """Return K among some rows."""
-
-    @abstractmethod
-    def _evaluated(self, columns: Array) -> Array:
-        """Return some columns of K."""
-
-
-@dataclass
-class RowGram(ColumnGram):
-    """The kernel among rows."""
-
-    function: KernelFunction
-    X: Any
-
-    @property
-    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
-        """What `SVC` is fitted on, and the parameters of its kernel."""
-        f = self.function
-        names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
-        return self.X, names
-
     def among(self, rows: Array) -> Array:
         """Return K among some rows."""
         return self.function(self.X[rows], self.X[rows])
@@ -180,32 +151,6 @@ class RowGram(ColumnGram):
     def _evaluated(self, columns: Array) -> Array:
         report("kernel columns", 0)
         return self.function(self.X, self.X[columns])
-
-
-@dataclass
-class PartGram(ColumnGram):
-    """Some rows and columns of a kernel matrix in memory, which is not copied."""
-
-    whole: Array
-    rows: Array
-
-    @classmethod
-    def of(cls, K: Array, rows: Array) -> PartGram:
-        """Return the part of K among some rows."""
-        return cls(K.diagonal()[rows], K, rows)
-
-    @property
-    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
-        """What `SVC` is fitted on, and the parameters of its kernel."""
-        return self.among(np.arange(len(self.rows))), {"kernel": "precomputed"}
-
-    def among(self, rows: Array) -> Array:
-        """Return K among some of the rows."""
-        own = self.rows[rows]
-        return np.asarray(self.whole[own[:, None], own])
-
-    def _evaluated(self, columns: Array) -> Array:
-        return np.asarray(self.whole[self.rows[:, None], self.rows[columns]])
 
 
 class Multipliers(NamedTuple):
@@ -358,10 +303,6 @@ def repaired(
     new_lower = (lower & (excess >= -margin)) | ((dual < 0) & ~upper)
     new_upper = (upper & (excess <= margin)) | ((dual > costs) & ~lower)
     return new_lower, new_upper
-
-
-def _spread(K: Array) -> float:
-    return max(float(np.trace(K)) / len(K) - float(K.mean()), 0.0)
 
 
 def _on_margin(K: Array, values: Array, total: float) -> tuple[Array, float]:
