@@ -79,7 +79,7 @@ class GraphRows:
     @classmethod
     def of(cls, X: Any, weights: FloatArray, codes: IntArray | None = None) -> Self:
         """Trust rows, but bring a sparse matrix to the one form in which equal rows are equal."""
-        return cls(_canonical(X) if sp.issparse(X) else X, weights, codes)
+        return cls(canonical(X) if sp.issparse(X) else X, weights, codes)
 
     def classes(self, rule: GraphRule) -> IntArray:
         """Return the class numbers, which the rule needs."""
@@ -266,7 +266,7 @@ def _read_graph_rows(
     """Validate the rows that a user hands to ``build``; labels are read if the rule needs them."""
     name = graph_name(rule)
     refuse_lazy(X, name, LAZY_INSTEAD)
-    X = _canonical(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    X = canonical(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape:
         raise GraphError(f"{name} got X of shape {X.shape}; it needs rows and columns.")
     entries = X.data if sp.issparse(X) else X
@@ -306,7 +306,7 @@ def _class_numbers(name: str, labels: Any, unlabeled: Any) -> IntArray:
     return codes
 
 
-def _canonical(X: Any) -> sp.csr_array:
+def canonical(X: Any) -> sp.csr_array:
     """Return a copy whose entries are in order, each once and none of them 0."""
     X = sp.csr_array(X, dtype=np.float64, copy=True)
     X.sum_duplicates()

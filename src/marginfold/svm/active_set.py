@@ -88,7 +88,7 @@ def repair(
     With ``early`` a set that is wrong is repaired without a certificate while rounds are left, and
     one with singular equations is given up.
     """
-    T, best = TOLERANCES, None
+    best = None
     for left in reversed(range(rounds)):
         free = np.flatnonzero(~(lower | upper))
         if len(free) > problem.most_free:
@@ -101,15 +101,23 @@ def repair(
         if not (early and left and _is_wrong(problem, face, lower, upper, free)):
             candidate = certify(problem, face.coef, face.dual, kernels)
             best = candidate if best is None or gap_of(candidate) < gap_of(best) else best
-            if gap_of(best) <= T.exact:
+            if gap_of(best) <= TOLERANCES.exact:
                 return best
-        below = lower & (face.excess >= -T.violation)
-        above = upper & (face.excess <= T.violation)
-        below[free], above[free] = face.dual[free] < 0, face.dual[free] > problem.costs[free]
+        below, above = repaired(lower, upper, face.dual, problem.costs, face.excess)
         if (below == lower).all() and (above == upper).all():
             return best
         lower, upper = below, above
     return best
+
+
+def repaired(
+    lower: Array, upper: Array, dual: Array, costs: Array, excess: Array
+) -> tuple[Array, Array]:
+    """Return active sets in which the rows that violate their sign have moved."""
+    margin = TOLERANCES.violation
+    new_lower = (lower & (excess >= -margin)) | ((dual < 0) & ~upper)
+    new_upper = (upper & (excess <= margin)) | ((dual > costs) & ~lower)
+    return new_lower, new_upper
 
 
 def _is_wrong(problem: SVMProblem, face: Face, lower: Array, upper: Array, free: Array) -> bool:

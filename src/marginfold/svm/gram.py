@@ -25,7 +25,7 @@ from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array
 from marginfold.linalg.tall import dense as _dense
 from marginfold.runtime.progress import report
-from marginfold.svm.active_set import definite_solver, sets_of
+from marginfold.svm.active_set import definite_solver, repaired, sets_of
 from marginfold.svm.certificate import best_bias, feasible
 from marginfold.svm.policy import Automatic
 from marginfold.svm.problem import EPS, TINY, TOLERANCES, SVMSolver, single
@@ -293,16 +293,6 @@ def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float)
     coefs = signs * dual
     plain = _certified(gram, signs, costs, coefs, gram.times(coefs))
     return plain if best is None or plain.gap < best.gap else best
-
-
-def repaired(
-    lower: Array, upper: Array, dual: Array, costs: Array, excess: Array
-) -> tuple[Array, Array]:
-    """Return active sets in which the rows that violate their sign have moved."""
-    margin = TOLERANCES.violation
-    new_lower = (lower & (excess >= -margin)) | ((dual < 0) & ~upper)
-    new_upper = (upper & (excess <= margin)) | ((dual > costs) & ~lower)
-    return new_lower, new_upper
 
 
 def _on_margin(K: Array, values: Array, total: float) -> tuple[Array, float]:
