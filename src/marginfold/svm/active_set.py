@@ -22,8 +22,8 @@ from marginfold.svm.problem import TOLERANCES, Face, Kernels, Point, SVMProblem,
 RESOLUTION = 1e-12
 """Relative size of the eigenvalues of singular equations that count as zero."""
 
-ROUNDS, NEIGHBORS = 6, 2
-"""Largest number of repaired guesses, and where the active set is that of another problem."""
+ROUNDS = 6
+"""Largest number of repaired guesses."""
 
 
 def sets_of(dual: Array, costs: Array) -> tuple[Array, Array]:
@@ -70,7 +70,7 @@ def _guesses(
 def on_sets_of(problem: SVMProblem, dual: Array, kernels: Kernels) -> Point | None:
     """Return the exact point on the active set of another problem's multipliers, if it is one."""
     sets = sets_of(dual, problem.costs)
-    found = repair(problem, *sets, kernels, rounds=NEIGHBORS, early=True)
+    found = repair(problem, *sets, kernels, early=True)
     return found if found is not None and gap_of(found) <= TOLERANCES.exact else None
 
 
@@ -80,7 +80,6 @@ def repair(
     upper: Array,
     kernels: Kernels,
     *,
-    rounds: int = ROUNDS,
     early: bool = False,
 ) -> Point | None:
     """Solve the equations and move the rows that violate their sign, until none does.
@@ -89,7 +88,7 @@ def repair(
     one with singular equations is given up.
     """
     best = None
-    for left in reversed(range(rounds)):
+    for left in reversed(range(ROUNDS)):
         free = np.flatnonzero(~(lower | upper))
         if len(free) > problem.most_free:
             return best

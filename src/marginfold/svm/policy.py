@@ -23,6 +23,7 @@ from marginfold.svm.active_set import on_sets_of
 from marginfold.svm.certificate import certify
 from marginfold.svm.coordinate_descent import descend
 from marginfold.svm.interior_point import (
+    COLD_MU,
     COMPILED,
     MANY_DIMENSIONS,
     NEWTON_SECONDS,
@@ -54,6 +55,9 @@ WARM_ROWS, TALL = 3000, 30_000
 
 SIMILAR = 2.0
 """Largest ratio of two metrics up to which the active set of one is tried on the other."""
+
+NEAR_MU = 0.03
+"""Start of the central path at a similar solution, for each squared ratio of the metrics."""
 
 FIRST_WIDTH, FEWEST = 0.3, 5
 """Half-width of a first warm zone, in medians of the distance to the margin, and its fewest rows
@@ -164,7 +168,8 @@ class _Solver:
             screened = self._screened(problem, weights, chain)
             if screened is not None:
                 return screened
-        solution = self.plain.iterate(problem, self.kernels, Start(weights=weights))
+        start = Start(min(COLD_MU, NEAR_MU * apart * apart), weights)
+        solution = self.plain.iterate(problem, self.kernels, start)
         return solution if solution.converged else self._alone(problem)
 
     def _alone(self, problem: SVMProblem, dual: Array | None = None) -> SVMSolution:

@@ -44,12 +44,6 @@ SAMPLE_TOL = 1e-3
 SPREAD = 7.0
 """Half-width of the first zone, in expected changes of the margins from the sample to all rows."""
 
-FIRST_SHARE = 0.2
-"""Share of the rows that the first zone has at most."""
-
-LEAST_WIDTH = 1e-3
-"""Half-width that the first zone has at least."""
-
 GROWTH = 1.7
 """Factor by which the zone grows when many rows have changed sides."""
 
@@ -308,11 +302,8 @@ def _sample_solutions(
     starts = []
     for problem, plane in zip(problems, planes, strict=True):
         t = problem.signs[codes] * (Z @ plane[:-1] + plane[-1]) - 1.0
-        distances = np.abs(t)
-        width = max(1.0, float(np.median(distances)))  # a margin is 1 wide
-        delta = SPREAD * width * np.sqrt(len(problem.scale) / len(Z))
-        few = float(np.quantile(distances, FIRST_SHARE))
-        starts.append((plane, max(min(delta, few), LEAST_WIDTH)))
+        width = max(1.0, float(np.median(np.abs(t))))  # a margin is 1 wide
+        starts.append((plane, SPREAD * width * np.sqrt(len(problem.scale) / len(Z))))
     return starts
 
 
