@@ -45,10 +45,8 @@ ROUNDS = 12
 """Repaired active sets before libsvm is asked for more digits."""
 
 MOST_FREE = 4000
-"""Free multipliers above which the equations of the active set are not solved."""
-
-MOST_FACTORED = 3000
-"""Rows up to which what libsvm cannot solve is given coordinates and another solver."""
+"""Rows above which a matrix of them is not factorised: that of the free ones for the equations of
+the active set, and that of all rows where libsvm fails, to give them coordinates."""
 
 CACHE_MEGABYTES, KEPT_BYTES, PART_BYTES = 500, 256 << 20, 32 << 20
 """Memory of libsvm for kernel columns, of the columns that the certificate keeps, and of those that
@@ -227,7 +225,7 @@ def solve_gram(
         if points[-1].gap <= tol:
             break
     else:
-        if len(signs) <= MOST_FACTORED:
+        if len(signs) <= MOST_FREE:
             points.append(solve_in_coordinates(gram, signs, costs, Automatic(tol)))
     best = min(points, key=lambda point: point.gap)
     return replace(best, n_iter=iterations, converged=best.gap <= tol)
