@@ -467,18 +467,19 @@ def solve_each(
     assert isinstance(batch.rows, SharedRows)
     solutions, n_problems = [], len(batch)
     is_long = n_problems > 1 and batch.rows.table.size * n_problems > LONG_WORK
-    for b, costs in enumerate(batch.costs):
-        if is_long:
-            report("problems", b, n_problems)
-        problem, rows = batch.problem(b), None
-        if not costs.all():
-            rows = np.flatnonzero(costs)
-            problem = problem.on(rows)
-        with np.errstate(all="ignore"), threads_for(*problem.features.shape):
-            found = problem.uncentred(solve_one(problem))  # what overflows is not certified
-        if rows is not None:
-            dual = np.zeros(len(costs))
-            dual[rows] = found.dual
-            found = replace(found, dual=dual)
-        solutions.append(found)
+    # what overflows is not certified
+    with np.errstate(all="ignore"), threads_for(*batch.rows.features.shape):
+        for b, costs in enumerate(batch.costs):
+            if is_long:
+                report("problems", b, n_problems)
+            problem, rows = batch.problem(b), None
+            if not costs.all():
+                rows = np.flatnonzero(costs)
+                problem = problem.on(rows)
+            found = problem.uncentred(solve_one(problem))
+            if rows is not None:
+                dual = np.zeros(len(costs))
+                dual[rows] = found.dual
+                found = replace(found, dual=dual)
+            solutions.append(found)
     return solutions
