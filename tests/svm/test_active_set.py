@@ -238,6 +238,26 @@ def test_free_rows_that_are_copies_are_left_to_the_crossover(compiled):
 
 
 @BOTH_WAYS
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_differ_by_rounding_are_copies(seed, compiled):
+    """One row on the margin, three times: no direction is read off their rounding errors."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 5)) + 2.0
+    y = np.where(X @ rng.standard_normal(5) + rng.standard_normal(40) > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    X[-2:], y[-2:] = X[:1], y[0]
+    near = X[[0, -2, -1]] * (1.0 + 1e-15 * rng.standard_normal((3, 5)))
+    X[[0, -2, -1]] = near
+    problem = SVMProblem.of(X, y, np.full(40, 0.3), np.ones(5), np.zeros((5, 0)), np.zeros(5))
+    free, upper = np.array([0, 38, 39]), np.arange(40) % 3 == 1
+    one = solve_equations(problem, free[:1], upper)
+    assert kernels_of(compiled).solve_equations(problem, free, upper) is None
+    found = solve_equations(problem, free, upper, least_norm=True)
+    assert_allclose(found.coef, one.coef, rtol=0, atol=1e-12 * np.abs(one.coef).max())
+    assert_allclose(found.dual[free], one.dual[0] / 3, rtol=1e-12)
+
+
+@BOTH_WAYS
 def test_the_set_without_free_rows(compiled):
     """All multipliers are at their bounds; with the sides in balance that is a solution."""
     batch = random_batch(80, 4, n_problems=1, cost=1e-6, decades=0.0)

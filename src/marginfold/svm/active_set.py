@@ -140,7 +140,9 @@ def solve_equations(
     pushed = np.where(upper, c, 0.0)
     total, values = float(pushed @ y), y[free]
     s = problem.pull(pushed) - centre * total
-    size = float(np.einsum("ij,ij->", X, X)) / max(m, 1) or 1.0  # beta is in units of 1 / size
+    size = float(np.einsum("ij,ij->", X, X)) / max(m, 1)  # beta is in units of 1 / size
+    if size <= TOLERANCES.copies**2 * float(centre @ centre):
+        size = 1.0
     solve = definite_solver(X @ X.T / size + 1.0, least_norm)
     if solve is None:
         return None

@@ -426,13 +426,15 @@ def _solve_equations(
         _project(N, x)
         for j in range(r):
             centre[j] += x[j] / m
-    size = 0.0
+    size, mean = 0.0, 0.0
+    for j in range(r):
+        mean += centre[j] * centre[j]
     for k in range(m):
         x = X[k]
         for j in range(r):
             x[j] -= centre[j]
             size += x[j] * x[j]
-    size = size / m if size > 0.0 else 1.0
+    size = size / m if size > T.copies * T.copies * m * mean else 1.0
     dual, excess, total = np.zeros(n), np.empty(n), 0.0
     for i in range(n):
         if upper[i]:
