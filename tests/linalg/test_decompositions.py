@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import lapack
 
 from marginfold.linalg.decompositions import (
     LONG,
+    cholesky,
     eigh,
     eigvalsh,
     interruptible,
@@ -55,6 +57,16 @@ def test_large_decompositions_have_their_defining_properties():
     Q, R = qr(A)
     assert_allclose(product(Q, R), A, atol=1e-10)
     assert_array_equal(R, np.triu(R))
+    definite = A + 200 * np.eye(n)
+    for lower in (True, False):
+        factor, failed = cholesky(definite, lower=lower)
+        assert not failed
+        expected, _ = lapack.dpotrf(definite, lower=lower)
+        assert_allclose(np.tril(factor) if lower else np.triu(factor), expected, atol=1e-10)
+        assert cholesky(A, lower=lower)[1]
+    out = np.empty((n, n))
+    assert product(Q, R, out=out) is out
+    assert_allclose(out, A, atol=1e-10)
     F = np.tril(A) + 200 * np.eye(n)
     assert_allclose(F @ solve_lower(F, A), A, atol=1e-9)
     assert_allclose(F.T @ solve_lower(F, A, transposed=True), A, atol=1e-9)

@@ -13,6 +13,7 @@ import numpy as np
 from marginfold.errors import InvalidInputError
 from marginfold.geometry.metric import has_no_scatter, span_of
 from marginfold.linalg import pencil_pairs
+from marginfold.linalg.decompositions import product
 from marginfold.linalg.tall import Array
 
 NOTHING = 1e-8
@@ -71,8 +72,8 @@ def graph_embedding(
     """
     span = span_of(total)
     if span is not None:  # elsewhere both forms are rounding, and so is their ratio
-        far, total = span.T @ far @ span, span.T @ total @ span
-        near = None if near is None else span.T @ near @ span
+        far, total = _along(span, far), _along(span, total)
+        near = None if near is None else _along(span, near)
     definite = np.eye(len(far)) if near is None else _definite(near, total, ridge)
     ratios, V = pencil_pairs(far, definite, n_components)
     spread = np.einsum("ij,ik,kj->j", V, far, V, optimize=True)
@@ -86,6 +87,10 @@ def graph_embedding(
     lengths = norms.get(scaling, np.einsum("ij,ij->j", V, V))[kept]
     directions = V[:, kept] / np.sqrt(lengths)
     return Embedding(directions if span is None else span @ directions, ratios[kept])
+
+
+def _along(span: Array, form: Array) -> Array:
+    return product(product(span.T, form), span)
 
 
 def _definite(near: Array, total: Array, ridge: float) -> Array:

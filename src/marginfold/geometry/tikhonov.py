@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginfold.geometry.metric import rank_of
-from marginfold.linalg.decompositions import eigh
+from marginfold.linalg.decompositions import eigh, product
 from marginfold.linalg.tall import Array
 
 
@@ -27,7 +27,7 @@ class TikhonovBasis:
 
     def rows(self, Z: Array) -> Array:
         """Return rows in the new coordinates."""
-        return np.asarray((Z if self.V is None else Z @ self.V) / self.unit)
+        return np.asarray((Z if self.V is None else product(Z, self.V)) / self.unit)
 
     def weights(self, v: Array) -> Array:
         """Return weights (columns) in the coordinates of Z."""

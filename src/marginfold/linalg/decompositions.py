@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
+from marginfold.linalg import blocked
 from marginfold.linalg.blocked import blocks_of
 from marginfold.linalg.syevr import syevr
 from marginfold.linalg.tall import Array
@@ -72,6 +74,19 @@ def qr(A: Array) -> tuple[Array, Array]:
     return Q, R
 
 
+def cholesky(A: Array, *, lower: bool) -> tuple[Array, bool]:
+    """Return the lower triangle F with ``F F' = A``, or its transpose, and whether there is none.
+
+    What is on the other side of the diagonal is not defined.
+    """
+    if len(A) < LONG:
+        factor, failed = lapack.dpotrf(A, lower=int(lower), clean=0)
+        return factor, bool(failed)
+    factor = np.array(A, order="C")
+    definite = blocked.cholesky(factor, "factorisation")
+    return np.asfortranarray(factor) if lower else factor.T, not definite
+
+
 def solve_lower(F: Array, B: Array, *, transposed: bool = False) -> Array:
     """Return ``F^-1 B``, or ``F^-T B``, for a lower triangle F; few columns of B at a time."""
     options: dict[str, Any] = {"lower": True, "trans": int(transposed), "check_finite": False}
@@ -83,14 +98,14 @@ def solve_lower(F: Array, B: Array, *, transposed: bool = False) -> Array:
     return out
 
 
-def product(A: Array, B: Array) -> Array:
+def product(A: Array, B: Array, out: Array | None = None) -> Array:
     """Return ``A B``, block by block of the rows of A if both are large."""
     if min(*A.shape, *B.shape) < LONG:
-        return np.asarray(A @ B)
-    out = np.empty((len(A), B.shape[1]))
+        return np.asarray(np.matmul(A, B, out=out))
+    found = np.empty((len(A), B.shape[1])) if out is None else out
     for block in blocks_of(len(A)):
-        np.matmul(A[block], B, out=out[block])
-    return out
+        np.matmul(A[block], B, out=found[block])
+    return found
 
 
 def interruptible(function: Callable[[], R]) -> R:
