@@ -31,6 +31,8 @@ from marginfold import (
 )
 from marginfold.errors import ExhaustedWarning, InvalidInputError
 
+pytestmark = pytest.mark.attack("relations between fits")
+
 CLOSE = 1e-7
 
 KNN = NeighborGraph(4)
