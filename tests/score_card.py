@@ -7,8 +7,8 @@ test of many cases says them one by one with the fixture `card`::
         for name, rows in TYPES.items():
             card.add("types of rows", outcome_of(rows))
 
-The table of kinds by outcomes is printed after the last test. The outcome ``OPEN`` and the failed
-tests among those that hold a card are what is left to mend.
+With ``--score-card`` the table of kinds by outcomes is printed after the last test. The outcome
+``OPEN`` and the failed tests among those that hold a card are what is left to mend.
 """
 
 from __future__ import annotations
@@ -114,7 +114,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.user_properties.extend((KIND, kind) for kind in marker.args)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Know the option."""
+    parser.addoption("--score-card", action="store_true", help="print cases by kind and outcome")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Gather where the summary is printed: not in the workers of pytest-xdist."""
-    if not hasattr(config, "workerinput"):
+    if config.option.score_card and not hasattr(config, "workerinput"):
         config.pluginmanager.register(ScoreCard(), "marginfold-score-card")
