@@ -74,13 +74,14 @@ def qr(A: Array) -> tuple[Array, Array]:
     return Q, R
 
 
-def cholesky(A: Array, *, lower: bool) -> tuple[Array, bool]:
+def cholesky(A: Array, *, lower: bool, overwrite: bool = False) -> tuple[Array, bool]:
     """Return the lower triangle F with ``F F' = A``, or its transpose, and whether there is none.
 
-    What is on the other side of the diagonal is not defined.
+    What is on the other side of the diagonal is not defined.  With ``overwrite`` A may be written
+    to: if its columns are contiguous, that saves a copy.
     """
     if len(A) < LONG:
-        factor, failed = lapack.dpotrf(A, lower=int(lower), clean=0)
+        factor, failed = lapack.dpotrf(A, lower=int(lower), clean=0, overwrite_a=int(overwrite))
         return factor, bool(failed)
     factor = np.array(A, order="C")
     definite = blocked.cholesky(factor, "factorisation")

@@ -247,7 +247,7 @@ class _Descent:
         for self.ridge in first_ridge * RIDGE_GROWTH ** np.arange(RIDGES):
             shifted = np.array(K, order="F")  # LAPACK's own order
             shifted.flat[:: len(free) + 1] += self.ridge * self.mean_size
-            factor, failed = cholesky(shifted, lower=True)
+            factor, failed = cholesky(shifted, lower=True, overwrite=True)
             if failed:
                 break
             first, second = lapack.dpotrs(factor, np.stack([slopes, y], axis=1), lower=1)[0].T
