@@ -70,7 +70,7 @@ bench-eigen: install ## kernel PCA, direct embeddings, planes and MarginMap besi
 	done
 
 torture: install ## long randomised tests, with fresh seeds and examples, and the whole attack with its score card (about 10 minutes)
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "attack or torture or hypothesis" --hypothesis-profile=torture --seed fresh --score-card tests
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "attack or torture or hypothesis" --hypothesis-profile=torture --seed fresh --score-card tests
 
 mutants: install ## change the numerical core in 300 small ways; do the tests notice? (about an hour)
 	@$(BIN)/python scripts/mutants.py --jobs $(JOBS)
