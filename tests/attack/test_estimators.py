@@ -216,7 +216,8 @@ def test_every_case_ends_well_with_every_kernel(name, card):
 def test_the_page_says_how_many_cases_there_are():
     """Its score card has a line for each kind, and the number tried is the last one of it."""
     page = (Path(__file__).parents[2] / "docs" / "hardening.md").read_text(encoding="utf-8")
-    tried = Counter(kind for one in ATTACKED.values() for kind, _ in applicable(one))
-    for kind, count in tried.items():
-        (line,) = (line for line in page.splitlines() if line.startswith(f"{kind}  "))
-        assert int(line.split()[-1]) == count, kind
+    for suffix, estimators in (("", ATTACKED), (", six kernels", WITH_KERNELS)):
+        tried = Counter(kind for one in estimators.values() for kind, _ in applicable(one))
+        for kind, count in tried.items():
+            (line,) = (line for line in page.splitlines() if line.startswith(f"{kind}{suffix}  "))
+            assert int(line.split()[-1]) == count, kind
