@@ -40,6 +40,8 @@ export class Explorer {
   /** The row under the pointer and the map it is pointed at in. */
   readonly hovered = signal<{ row: number; map: MapPanel } | null>(null);
   readonly pinned = signal<{ row: number; map: MapPanel } | null>(null);
+  /** The columns that the person left out. */
+  readonly ignored = signal<readonly string[]>([]);
   readonly edits = signal<EditsBody>({ edits: 0, edited: null });
   /** The last event in words, for screen readers. */
   readonly spoken = signal("");
@@ -76,7 +78,7 @@ export class Explorer {
     this.editing = new Latest(transport);
     this.coding = new Latest(transport);
     this.exporting = new Latest(transport);
-    this.reader = new RowReader(this);
+    this.reader = new RowReader(transport);
   }
 
   /** Whether anything can be computed; a static file only shows what it holds. */
@@ -85,23 +87,26 @@ export class Explorer {
   }
 
   /** Ask for the open table and fit its first maps. */
-  describe(): Promise<void> {
-    return this.#open("describe", {}, "Reading the table");
+  async describe(): Promise<void> {
+    await this.#open("describe", {}, "Reading the table");
   }
 
-  openSet(name: string): Promise<void> {
-    return this.#open("open_set", { name }, `Reading ${name}`);
+  /** Open a bundled set. */
+  async openSet(name: string): Promise<void> {
+    if (await this.#open("open_set", { name }, `Reading ${name}`)) this.ignored.value = [];
   }
 
   /** Change the target, the columns or the split; every map is fitted again. */
-  chooseTable(choice: Choice): Promise<void> {
-    return this.#open("choose", { ...choice }, "Preparing the table");
+  async chooseTable(choice: Choice): Promise<void> {
+    if (await this.#open("choose", { ...choice }, "Preparing the table")) this.ignored.value = choice.ignored;
   }
 
   /** Read a table from the person's own files. */
   async openFile(file: File): Promise<void> {
     const answer = await this.opening.upload(file, `Reading ${file.name}`);
-    if (answer) await this.#show(answer);
+    if (!answer) return;
+    this.ignored.value = [];
+    this.#show(answer);
   }
 
   /** Go back to the opening screen. The server keeps the table until another one is opened. */
@@ -175,13 +180,13 @@ export class Explorer {
   /** Give rows another label and fit every map again. */
   async relabel(ids: Iterable<number>, label: number): Promise<void> {
     const answer = await this.editing.ask("relabel", { ids: [...ids], label }, "Changing labels");
-    if (answer) await this.#edited(answer);
+    if (answer) this.#edited(answer);
   }
 
   /** Take the last relabelling back and fit every map again. */
   async undo(): Promise<void> {
     const answer = await this.editing.ask("undo", {}, "Taking back");
-    if (answer) await this.#edited(answer);
+    if (answer) this.#edited(answer);
   }
 
   /** A script that reproduces what is on the screen. */
@@ -215,12 +220,13 @@ export class Explorer {
     this.reader.close();
   }
 
-  async #open(call: string, params: Record<string, unknown>, stage: string): Promise<void> {
+  async #open(call: string, params: Record<string, unknown>, stage: string): Promise<boolean> {
     const answer = await this.opening.ask(call, params, stage);
-    if (answer) await this.#show(answer);
+    if (answer) this.#show(answer);
+    return answer !== null;
   }
 
-  async #show(answer: Answer<Description>): Promise<void> {
+  #show(answer: Answer<Description>): void {
     const before = this.maps.value.map((map) => ({ method: map.method.value, params: map.params.value }));
     const description = answer.body;
     batch(() => {
@@ -233,7 +239,7 @@ export class Explorer {
       if (description.target !== null) this.#placeMaps(before);
     });
     this.say(description.target === null ? "No table is open" : `${description.name}: ${description.shown} rows`);
-    await Promise.all(this.maps.value.map((map) => map.refit()));
+    this.#refitAll();
   }
 
   #placeMaps(before: { method: string; params: Params }[]): void {
@@ -254,14 +260,18 @@ export class Explorer {
     return map;
   }
 
-  async #edited(answer: Answer<EditsBody>): Promise<void> {
+  #edited(answer: Answer<EditsBody>): void {
     batch(() => {
       this.edits.value = answer.body;
       this.classes.value = answer.arrays.class as unknown as Uint16Array;
     });
     this.reader.forget();
     this.say(answer.body.edited ?? "No label is edited");
-    await Promise.all(this.maps.value.map((map) => map.refit()));
+    this.#refitAll();
+  }
+
+  #refitAll(): void {
+    for (const map of this.maps.value) void map.refit();
   }
 
   /** After rows were hidden: the selection and the pointed row hold drawn rows only. */

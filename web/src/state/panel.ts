@@ -47,6 +47,8 @@ export class MapPanel {
   readonly axes = signal<readonly [number, number]>([0, 1]);
   readonly result = signal<Fit | null>(null);
   readonly plan = signal<PlanBody | null>(null);
+  /** The method and settings of the result, to tell when others are chosen. */
+  readonly fitted = signal<{ method: string; params: Params } | null>(null);
   /** Whether a long fit waits for the person to start it. */
   readonly waiting = signal(false);
   readonly path = signal<Path | null>(null);
@@ -78,6 +80,13 @@ export class MapPanel {
     const [path, step, fit] = [this.path.value, this.step.value, this.result.value];
     if (path && step !== null && step !== this.resultStep.value) return { heldOut: path.body.errors[step], training: null };
     return fit && { heldOut: fit.body.errors.held_out, training: fit.body.errors.training };
+  });
+
+  /** Whether the map on the screen is of earlier settings and no fit is under way. */
+  readonly stale: ReadonlySignal<boolean> = computed(() => {
+    const fitted = this.fitted.value;
+    const idle = this.fitting.busy.value === null && this.planning.busy.value === null;
+    return idle && fitted !== null && (fitted.method !== this.method.value || fitted.params !== this.params.value);
   });
 
   constructor(
@@ -131,7 +140,8 @@ export class MapPanel {
   /** Fit now. The old map stays until the new one is there, also when the fit fails or is cancelled. */
   async start(): Promise<void> {
     this.waiting.value = false;
-    const answer = await this.fitting.ask("fit", this.#request(), "Fitting");
+    const request = this.#request();
+    const answer = await this.fitting.ask("fit", request, "Fitting");
     if (!answer) return;
     const fit = fitOf(answer);
     this.pathing.cancel();
@@ -139,6 +149,7 @@ export class MapPanel {
       this.path.value = null;
       this.step.value = null;
       this.resultStep.value = null;
+      this.fitted.value = request;
       this.#accept(fit);
     });
     this.explorer.say(`${fit.body.method}: held-out error ${fit.body.errors.held_out.text}`);
@@ -177,6 +188,8 @@ export class MapPanel {
     if (!answer || this.step.value !== step) return;
     batch(() => {
       this.resultStep.value = step;
+      if (WEIGHT in this.params.value) this.params.value = { ...this.params.value, [WEIGHT]: path.body.weights[step] };
+      this.fitted.value = this.#request();
       this.#accept(fitOf(answer));
     });
   }

@@ -1,8 +1,8 @@
 /** What is known of single rows: their cells, the columns that move them, and what a place on a map stands for. */
 
 import { signal } from "@preact/signals";
+import type { Transport } from "../transport/transport";
 import type { LoadingsBody, PreimageBody, RowsBody } from "./calls";
-import type { Explorer } from "./explorer";
 import type { MapPanel } from "./panel";
 import { Latest } from "./request";
 
@@ -37,11 +37,11 @@ export class RowReader {
   readonly #kept = new Map<number, string[]>();
   #columns: string[] = [];
 
-  constructor(private readonly explorer: Explorer) {
-    this.reading = new Latest(explorer.transport);
-    this.loading = new Latest(explorer.transport);
-    this.imaging = new Latest(explorer.transport);
-    this.paging = new Latest(explorer.transport);
+  constructor(transport: Transport) {
+    this.reading = new Latest(transport);
+    this.loading = new Latest(transport);
+    this.imaging = new Latest(transport);
+    this.paging = new Latest(transport);
   }
 
   /** Read the cells of the row in focus and the columns that move it. */
