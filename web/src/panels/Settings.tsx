@@ -47,26 +47,39 @@ function Slider({ map, control }: { map: MapPanel; control: Control }) {
   const [value, setValue] = useState<ParamValue>(set);
   useEffect(() => setValue(set), [set]);
   const scale = scaleOf(control);
-  const automatic = value === null;
-  const text = automatic ? "automatic" : readable(Number(value));
-  const help = control.help ?? undefined;
+  const text = value === null ? "automatic" : readable(Number(value));
+  const middle = scale.value(Math.round(scale.steps / 2));
   return (
-    <label class="field slider" title={help}>
-      <span>
-        {control.title} <output>{text}</output>
-      </span>
-      <input
-        type="range"
-        min={0}
-        max={scale.steps}
-        step={1}
-        value={automatic ? scale.steps / 2 : scale.step(Number(value))}
-        aria-valuetext={text}
-        onInput={(event) => setValue(scale.value(Number(event.currentTarget.value)))}
-        onChange={(event) => void map.set(control.name, scale.value(Number(event.currentTarget.value)))}
-      />
-      {help && <span class="quiet">{help}</span>}
-    </label>
+    <div class="field slider">
+      <label>
+        <span>
+          {control.title} <output>{text}</output>
+        </span>
+        <input
+          type="range"
+          min={0}
+          max={scale.steps}
+          step={1}
+          value={scale.step(Number(value ?? middle))}
+          disabled={value === null}
+          aria-valuetext={text}
+          onInput={(event) => setValue(scale.value(Number(event.currentTarget.value)))}
+          onChange={(event) => void map.set(control.name, scale.value(Number(event.currentTarget.value)))}
+        />
+      </label>
+      {control.automatic && (
+        <label class="quiet">
+          <input
+            type="checkbox"
+            aria-label={`${control.title}: automatic`}
+            checked={value === null}
+            onChange={(event) => void map.set(control.name, event.currentTarget.checked ? null : middle)}
+          />
+          automatic
+        </label>
+      )}
+      {control.help && <span class="quiet">{control.help}</span>}
+    </div>
   );
 }
 

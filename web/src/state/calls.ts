@@ -25,6 +25,8 @@ export interface Control {
   value: ParamValue;
   choices: ParamValue[] | null;
   help: string | null;
+  /** Whether null leaves the value to the method. */
+  automatic?: boolean;
 }
 
 export interface Method {

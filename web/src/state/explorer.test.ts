@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { FADED, HIDDEN, NORMAL, SELECTED, TRAINING } from "../render/renderer";
 import { Explorer } from "./explorer";
 import { FakeTransport, ROWS, settled } from "./fake";
 import { pictureOfStep } from "./picture";
-import { FADED, HIDDEN, PLAIN, SEEN, SELECTED } from "./rows";
 
 let transport: FakeTransport;
 let explorer: Explorer;
@@ -26,10 +26,10 @@ describe("opening a table", () => {
   });
 
   test("draws held-out rows only until training rows are asked for", () => {
-    expect(explorer.states.value[0]).toBe(PLAIN);
+    expect(explorer.states.value[0]).toBe(NORMAL);
     expect(explorer.states.value[1]).toBe(HIDDEN);
     explorer.setShowTraining(true);
-    expect(explorer.states.value[1]).toBe(PLAIN + SEEN);
+    expect(explorer.states.value[1]).toBe(NORMAL + TRAINING);
   });
 
   test("another choice of columns keeps the maps and fits them again", async () => {

@@ -158,9 +158,7 @@ export class MapPanel {
 
   /** Compute the path over the graph weight, which feeds the slider. */
   async preparePath(): Promise<void> {
-    const params = { ...this.params.value };
-    if (this.explorer.hasServer) delete params[WEIGHT];
-    const answer = await this.pathing.ask("path", { method: this.method.value, params }, "Preparing the slider");
+    const answer = await this.pathing.ask("path", this.#request(), "Preparing the slider");
     if (!answer) return;
     const { steps, low, high } = answer.arrays;
     this.path.value = {

@@ -1,12 +1,6 @@
 /** How every row is drawn, the same in all maps: hidden, plain, faded or selected, and whether the fit has seen it. */
 
-/** The states of a point, as the renderers know them. */
-export const HIDDEN = 0;
-export const PLAIN = 1;
-export const FADED = 2;
-export const SELECTED = 3;
-/** Added to the state of a row that the fit has seen. */
-export const SEEN = 4;
+import { FADED, HIDDEN, NORMAL, SELECTED, TRAINING } from "../render/renderer";
 
 export interface Looks {
   classes: Uint16Array;
@@ -18,12 +12,12 @@ export interface Looks {
 
 /** The state of every row. */
 export function statesOf({ classes, heldOut, hidden, showTraining, selection }: Looks): Uint8Array {
-  const states = new Uint8Array(classes.length).fill(selection.length > 0 ? FADED : PLAIN);
+  const states = new Uint8Array(classes.length).fill(selection.length > 0 ? FADED : NORMAL);
   for (const id of selection) if (id < states.length) states[id] = SELECTED;
   for (let row = 0; row < states.length; row += 1) {
     const seen = heldOut[row] === 0;
     if (hidden.has(classes[row]!) || (seen && !showTraining)) states[row] = HIDDEN;
-    else if (seen) states[row]! += SEEN;
+    else if (seen) states[row]! |= TRAINING;
   }
   return states;
 }
