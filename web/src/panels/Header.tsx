@@ -16,7 +16,7 @@ export function Header({ description }: { description: Description }) {
       <div class="title">
         <h1>{description.name}</h1>
         <span class="quiet">
-          {description.rows.toLocaleString("en")} rows, {used(description.columns).length} columns
+          {counted(description.rows, "row")}, {counted(used(description.columns).length, "column")}
         </span>
       </div>
       <div class="choices">
@@ -49,6 +49,10 @@ export function Header({ description }: { description: Description }) {
       <Notices description={description} />
     </header>
   );
+}
+
+function counted(count: number, thing: string): string {
+  return `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`;
 }
 
 /** The choice of the screen, to be changed in one place. */

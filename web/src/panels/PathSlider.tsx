@@ -52,13 +52,13 @@ function Slider({ map, path }: { map: MapPanel; path: Path }) {
           onChange={() => void map.settle()}
         />
       </label>
-      <Curve errors={errors} step={step} chosen={chosen} />
+      <Curve weights={weights} errors={errors} step={step} chosen={chosen} />
     </>
   );
 }
 
 /** The held-out error at each step with its interval; the line marks the step on the screen. */
-function Curve({ errors, step, chosen }: { errors: ErrorRate[]; step: number; chosen: number }) {
+function Curve({ weights, errors, step, chosen }: { weights: number[]; errors: ErrorRate[]; step: number; chosen: number }) {
   const top = Math.max(...errors.map((error) => error.high), 0.01);
   const x = (index: number) => (errors.length < 2 ? 0 : (WIDTH * index) / (errors.length - 1));
   const y = (value: number) => HEIGHT * (1 - value / top);
@@ -82,9 +82,11 @@ function Curve({ errors, step, chosen }: { errors: ErrorRate[]; step: number; ch
         <line class="now" x1={x(step)} x2={x(step)} y1={0} y2={HEIGHT} />
       </svg>
       <div class="ends quiet" aria-hidden="true">
-        <span>0 %</span>
-        <span>held-out error</span>
-        <span>{percent(top)}</span>
+        <span>{readable(weights[0])}</span>
+        <span>
+          held-out error {percent(best)} to {percent(worst)}
+        </span>
+        <span>{readable(weights[weights.length - 1])}</span>
       </div>
     </div>
   );

@@ -19,7 +19,7 @@ export function RowCard() {
   });
   const focus = explorer.pinned.value ?? explorer.hovered.value;
   return (
-    <section class="rowcard" aria-label="One row">
+    <section class={`rowcard ${explorer.pinned.value ? "pinned" : focus ? "" : "empty"}`} aria-label="One row">
       {focus ? (
         <Row row={focus.row} map={focus.map} pinned={explorer.pinned.value !== null} />
       ) : (
