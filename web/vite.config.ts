@@ -5,7 +5,7 @@ const STATIC = "../src/marginfold/explorer/static";
 
 /**
  * Two self-contained ES modules, built by mode: `page` (page.js, page.css, page.html) for the server and the
- * exported file, `widget` (widget.js) for anywidget. No hash and no date: the same sources give the same bytes.
+ * exported file, `widget` (widget.js) for anywidget; `bench` is what benchmarks/explorer measures. No hash and no date: the same sources give the same bytes.
  */
 export default defineConfig(({ mode }) => ({
   build: {
@@ -16,7 +16,7 @@ export default defineConfig(({ mode }) => ({
     modulePreload: false,
     copyPublicDir: false,
     rollupOptions: {
-      input: { [mode]: `src/${mode}.tsx` },
+      input: { [mode]: mode === "bench" ? "../benchmarks/explorer/render.ts" : `src/${mode}.tsx` },
       preserveEntrySignatures: "strict",
       output: { format: "es", entryFileNames: "[name].js", assetFileNames: "[name][extname]", codeSplitting: false },
     },

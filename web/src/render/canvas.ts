@@ -11,7 +11,7 @@ export class CanvasRenderer implements Renderer {
   onLost: (() => void) | null = null;
   onRestored: (() => void) | null = null;
   private points: Points | null = null;
-  private order = new Uint32Array(0);
+  private order: Uint32Array = new Uint32Array(0);
   private view: View = { x: 0, y: 0, scale: 1 };
   private size: Size = { width: 1, height: 1, ratio: 1 };
   private colours = pixelColours(paletteOf(false));

@@ -35,8 +35,9 @@ const KEY = Symbol.for("marginfold.explorer.gl.1");
 
 /** The page's context, made at the first call. Null where there is none, or only a slow one that was not asked for. */
 export function sharedGL(software: boolean): SharedGL | null {
-  const place = globalThis as { [KEY]?: SharedGL };
-  return (place[KEY] ??= makeShared(software) ?? undefined) ?? null;
+  const place = globalThis as unknown as Record<symbol, SharedGL | null | undefined>;
+  place[KEY] ??= makeShared(software);
+  return place[KEY];
 }
 
 function makeShared(software: boolean): SharedGL | null {

@@ -24,8 +24,12 @@ export interface LegendMark {
   repeats: boolean;
 }
 
-const LIGHT = ["#1372b4", "#df7b13", "#571405", "#0804d2", "#7d656c", "#132d4d", "#c211ff", "#69218e", "#9c9184", "#8e2920", "#c54105", "#05a0d1"];
-const DARK = LIGHT;
+/**
+ * Found by annealing: any two of twelve colours are at least 0.11 apart in OKLab for normal sight, protanopia,
+ * deuteranopia and tritanopia alike (palette.test.ts), and each has a contrast of 3 or more with the ground.
+ */
+const LIGHT = ["#1372b4", "#df7b13", "#c211ff", "#571405", "#c54105", "#132d4d", "#69218e", "#05a0d1", "#7d656c", "#0804d2", "#9c9184", "#8e2920"];
+const DARK = ["#6bceff", "#ef7908", "#895eb0", "#f5f1a0", "#ca3f00", "#bacaa1", "#a9978c", "#aefbff", "#ca00fd", "#ffb31c", "#669cdb", "#1f7f63"];
 
 /** Share of the class's colour that is left in a faded marker. */
 const FADED_SHARE = 0.22;

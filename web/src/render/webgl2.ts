@@ -14,7 +14,7 @@ export class WebGLRenderer implements Renderer {
   onLost: (() => void) | null = null;
   onRestored: (() => void) | null = null;
   private points: Points | null = null;
-  private order = new Uint32Array(0);
+  private order: Uint32Array = new Uint32Array(0);
   private stale = { positions: true, classes: true, states: true };
   private view: View = { x: 0, y: 0, scale: 1 };
   private size: Size = { width: 1, height: 1, ratio: 1 };
