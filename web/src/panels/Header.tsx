@@ -22,7 +22,7 @@ export function Header({ description }: { description: Description }) {
       <div class="choices">
         <TargetChooser description={description} />
         <Columns key={`columns ${description.target}`} description={description} />
-        <Split key={`split ${description.split.seed}`} description={description} />
+        <Split key={`split ${description.split.seed} ${description.split.share}`} description={description} />
         <label class="switch">
           <input
             type="checkbox"
@@ -57,9 +57,8 @@ function counted(count: number, thing: string): string {
 
 /** The choice of the screen, to be changed in one place. */
 function choiceOf(description: Description, ignored: readonly string[]): Choice {
-  const { seed, training, held_out } = description.split;
-  const share = held_out / Math.max(1, training + held_out);
-  return { target: description.target ?? "", ignored: [...ignored], seed, held_out: Math.round(share * 100) / 100 };
+  const { seed, share } = description.split;
+  return { target: description.target ?? "", ignored: [...ignored], seed, held_out: share };
 }
 
 function TargetChooser({ description }: { description: Description }) {
@@ -194,7 +193,7 @@ function Notices({ description }: { description: Description }) {
       {description.sampled && <p class="notice">{description.sampled}</p>}
       {edits > 0 && (
         <p class="notice edited">
-          <span>{edited}</span>
+          <span>{edited ?? "Every label is again as in the table"}</span>
           <button type="button" onClick={() => void explorer.undo()}>
             Undo
           </button>

@@ -1,7 +1,7 @@
 /** The slider over the graph weight with the held-out error as a curve, both from one path. */
 
 import type { ErrorRate } from "../state/calls";
-import { WEIGHT, type MapPanel } from "../state/panel";
+import type { MapPanel } from "../state/panel";
 import type { Path } from "../state/picture";
 import { readable } from "./Settings";
 import { Busy, Problem } from "./Status";
@@ -31,15 +31,13 @@ export function PathSlider({ map }: { map: MapPanel }) {
 
 function Slider({ map, path }: { map: MapPanel; path: Path }) {
   const { weights, errors, chosen } = path.body;
-  const step = map.step.value ?? nearest(weights, map.result.value?.body.params[WEIGHT], chosen);
+  const step = map.step.value ?? chosen;
   const words = `graph weight ${readable(weights[step])}, held-out error ${errors[step].text}`;
-  const slide = (to: number) => map.slide(to);
   return (
     <>
       <label class="field slider">
         <span>
           Graph weight <output>{readable(weights[step])}</output>
-          {step === chosen && <span class="quiet"> (chosen without held-out rows)</span>}
         </span>
         <input
           type="range"
@@ -48,17 +46,20 @@ function Slider({ map, path }: { map: MapPanel; path: Path }) {
           step={1}
           value={step}
           aria-valuetext={words}
-          onInput={(event) => slide(Number(event.currentTarget.value))}
+          onInput={(event) => map.slide(Number(event.currentTarget.value))}
           onChange={() => void map.settle()}
         />
       </label>
-      <Curve weights={weights} errors={errors} step={step} chosen={chosen} />
+      <Curve weights={weights} errors={errors} step={step} />
+      {map.step.value !== null && (
+        <p class="quiet">A weight picked by this curve is picked by the held-out rows: they no longer judge it freely.</p>
+      )}
     </>
   );
 }
 
 /** The held-out error at each step with its interval; the line marks the step on the screen. */
-function Curve({ weights, errors, step, chosen }: { weights: number[]; errors: ErrorRate[]; step: number; chosen: number }) {
+function Curve({ weights, errors, step }: { weights: number[]; errors: ErrorRate[]; step: number }) {
   const top = Math.max(...errors.map((error) => error.high), 0.01);
   const x = (index: number) => (errors.length < 2 ? 0 : (WIDTH * index) / (errors.length - 1));
   const y = (value: number) => HEIGHT * (1 - value / top);
@@ -78,7 +79,6 @@ function Curve({ weights, errors, step, chosen }: { weights: number[]; errors: E
       >
         <polygon class="band" points={band} />
         <polyline class="line" points={line} />
-        <line class="chosen" x1={x(chosen)} x2={x(chosen)} y1={0} y2={HEIGHT} />
         <line class="now" x1={x(step)} x2={x(step)} y1={0} y2={HEIGHT} />
       </svg>
       <div class="ends quiet" aria-hidden="true">
@@ -94,14 +94,4 @@ function Curve({ weights, errors, step, chosen }: { weights: number[]; errors: E
 
 function percent(share: number): string {
   return `${Number((100 * share).toFixed(1))} %`;
-}
-
-/** The step whose weight is nearest to that of the fit. */
-function nearest(weights: number[], weight: unknown, otherwise: number): number {
-  if (typeof weight !== "number") return otherwise;
-  let best = 0;
-  weights.forEach((each, index) => {
-    if (Math.abs(each - weight) < Math.abs(weights[best] - weight)) best = index;
-  });
-  return best;
 }

@@ -5,8 +5,9 @@ import type { MapPanel } from "../state/panel";
 export function Rates({ map }: { map: MapPanel }) {
   const errors = map.errors.value;
   if (!errors) return <div class="rates" />;
+  const about = map.result.value?.body.errors.about ?? "nearest neighbors on this map";
   return (
-    <dl class="rates" title="Error of nearest neighbors on the coordinates of this map; the range is the 95 % interval">
+    <dl class="rates" title={`Error of ${about}; the range is the 95 % interval`}>
       <div>
         <dt>Error on held-out rows</dt>
         <dd>{errors.heldOut.text}</dd>

@@ -127,7 +127,7 @@ function Push({ size, words }: { size: number; words: string }) {
 
 /** What a row at the pinned row's place would look like. */
 function Preimage({ row, map }: { row: number; map: MapPanel }) {
-  const { reader } = useExplorer();
+  const { reader, numbers } = useExplorer();
   const fit = map.result.value!;
   const image = reader.preimage.value;
   const at = () => Array.from(fit.coordinates.subarray(row * fit.k, (row + 1) * fit.k));
@@ -148,7 +148,7 @@ function Preimage({ row, map }: { row: number; map: MapPanel }) {
         <tr>
           <th scope="col">Column</th>
           <th scope="col">There</th>
-          <th scope="col">This row</th>
+          <th scope="col">{image.nearest === undefined ? "This row" : `Row ${numbers.value[image.nearest]}, the nearest`}</th>
         </tr>
       </thead>
       <tbody>

@@ -49,13 +49,13 @@ export interface Description {
   targets: string[];
   columns: Column[];
   classes: ClassInfo[];
-  split: { seed: number; training: number; held_out: number };
+  split: { seed: number; share: number; training: number; held_out: number };
   edits: number;
   edited: string | null;
   notes: string[];
   version: string;
   methods: Method[];
-  /** The bundled sets, when no table is open. */
+  /** The bundled sets. */
   sets?: string[];
   /** The maps that a static file holds. */
   maps?: { method: string; params: Params }[];
@@ -77,7 +77,7 @@ export interface FitBody {
   axes: string[];
   gain: number[] | null;
   new_gain: number[] | null;
-  errors: { held_out: ErrorRate; training: ErrorRate };
+  errors: { held_out: ErrorRate; training: ErrorRate; about?: string };
   seconds: number;
   gap: number | null;
   notes: string[];
@@ -115,7 +115,9 @@ export interface LoadingsBody {
   columns: { name: string; value: string; push: [number, number] }[];
 }
 
+/** `original` holds the cells of the row that is nearest to the place, whose number among the rows is `nearest`. */
 export interface PreimageBody {
+  nearest?: number;
   columns: { name: string; value: string; original: string | null }[];
 }
 

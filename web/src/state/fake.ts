@@ -102,7 +102,7 @@ export class FakeTransport implements Transport {
           { name: "id", kind: "left out", why: "a different value in every row" },
         ],
         classes: ["a", "b", "c"].map((name) => ({ name, count: ROWS / 3 })),
-        split: { seed: 0, training: ROWS / 2, held_out: ROWS / 2 },
+        split: { seed: 0, share: 0.5, training: ROWS / 2, held_out: ROWS / 2 },
         edits: 0,
         edited: null,
         notes: [],
