@@ -1,0 +1,111 @@
+"""The explorer's renderers in a real browser: two maps at 50,000 and 100,000 rows, WebGL2 in software and Canvas 2D.
+
+Needs Node (the page is built from web/), the package playwright and a Chromium on this machine:
+
+    pip install playwright
+    python benchmarks/explorer/render.py [--quick] [--chromium /usr/bin/chromium]
+
+Times are milliseconds of the wall clock: what a person waits. "until the pixels are there" and all lines without
+such a remark read one pixel back from each map, so that nothing is left to do in the background.
+"""
+
+import argparse
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+WEB = Path(__file__).resolve().parents[2] / "web"
+
+#: Switches with which a Chromium without a GPU has WebGL2.
+SOFTWARE_GL = ["--enable-unsafe-swiftshader", "--use-gl=angle", "--use-angle=swiftshader"]
+
+#: Switches of each renderer's browser.
+BROWSERS = {"webgl2": SOFTWARE_GL, "canvas": ["--disable-gpu"]}
+
+#: One map in CSS pixels: two of them side by side on a screen of 1600 x 900.
+SIZE = {"width": 760, "height": 620, "ratio": 1}
+
+#: Bars in milliseconds: (measurement, rows) -> statistic and bar for each renderer.
+BARS = {
+    ("two maps interactive", 50_000): ("median", {"webgl2": 1500, "canvas": 1500}),
+    ("method switch", 50_000): ("median", {"webgl2": 200, "canvas": 200}),
+    ("slider step, until the pixels are there", 50_000): ("p95", {"webgl2": 33, "canvas": 33}),
+    ("slider step, from frame to frame", 50_000): ("p95", {"webgl2": 33, "canvas": 33}),
+    ("linked lasso", 100_000): ("median", {"webgl2": 100, "canvas": 150}),
+}
+
+
+def main() -> None:
+    """Measure both renderers and print a table."""
+    arguments = read_arguments()
+    script = build_page()
+    repeats = 10 if arguments.quick else 40
+    print("| what | rows x maps | renderer | median ms | p95 ms | bar |\n|---|---|---|---|---|---|")
+    pictures = {}
+    for kind in BROWSERS:
+        with open_page(arguments.chromium, kind, script) as page:
+            for rows in (50_000, 100_000):
+                measured = page.evaluate("(given) => measure(...given)", [kind, rows, SIZE, repeats])
+                for name, times in measured["times"].items():
+                    print(table_line(name, rows, measured["kind"], times))
+            pictures[kind] = page.evaluate("(given) => picture(...given)", [kind, 20_000, SIZE])
+    print(agreement(pictures))
+
+
+def read_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="10 repeats instead of 40")
+    parser.add_argument("--chromium", default=shutil.which("chromium") or "chromium", help="the browser's program")
+    return parser.parse_args()
+
+
+def build_page() -> str:
+    """Bundle render.ts with the explorer's own modules."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["npx", "vite", "build", "--mode", "bench", "--outDir", folder, "--logLevel", "warn"]
+        subprocess.run(command, cwd=WEB, check=True)
+        return (Path(folder) / "bench.js").read_text(encoding="utf-8")
+
+
+@contextlib.contextmanager
+def open_page(chromium: str, kind: str, script: str) -> Iterator[Any]:
+    """Open an empty page with the bundle in a browser that has, or has not, WebGL2."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *BROWSERS[kind]])
+        page = browser.new_page(viewport={"width": 1600, "height": 900})
+        page.add_script_tag(content=script, type="module")
+        page.wait_for_function("typeof measure === 'function'")
+        yield page
+        browser.close()
+
+
+def table_line(name: str, rows: int, kind: str, times: list[float]) -> str:
+    """One measurement as a line of a Markdown table."""
+    median, p95 = np.percentile(times, [50, 95])
+    bar = "-"
+    if (name, rows) in BARS:
+        statistic, limits = BARS[name, rows]
+        value = p95 if statistic == "p95" else median
+        bar = f"{statistic} <= {limits[kind]}: {'reached' if value <= limits[kind] else 'MISSED'}"
+    return f"| {name} | {rows} x 2 | {kind} | {median:.2f} | {p95:.2f} | {bar} |"
+
+
+def agreement(pictures: dict[str, dict[str, Any]]) -> str:
+    """How far the renderers' pictures of the same rows are apart."""
+    first, second = (np.asarray(each["pixels"], dtype=float).reshape(-1, 4) for each in pictures.values())
+    first, second = (each[:, :3] * each[:, 3:] / 255 + 255 - each[:, 3:] for each in (first, second))
+    apart = np.abs(first - second).max(axis=1)
+    drawn = (first < 255).any(axis=1).sum()
+    return f"On white, {(apart > 8).sum()} of {drawn} drawn pixels differ by more than 8 of 255; the others by {apart[apart <= 8].max():.0f} at most."
+
+
+if __name__ == "__main__":
+    main()
