@@ -162,7 +162,10 @@ CALLS: dict[str, Call] = {
         {"axes": [0, 1], "classifier": "SVC", "size": 128},
     ),
     "code": Call({"maps": Each(Setup(), 0, 8)}, {"maps": []}),
-    "export": Call({"map": IDENTITY, "kind": Choice(*EXPORTS), "axes": AXES}, {"axes": [0, 1]}),
+    "export": Call(
+        {"map": IDENTITY, "kind": Choice(*EXPORTS), "axes": AXES, "maps": Each(IDENTITY, 0, 4)},
+        {"axes": [0, 1], "maps": []},
+    ),
 }
 """Every call that a page can make."""
 

@@ -51,16 +51,21 @@ def exported(
     axes : list of int
         The two components of a picture.
     """
-    stem = re.sub(r"[^\w-]+", "-", f"{Path(table.opened.name).stem}-{method}").strip("-.")[:80]
     if kind == "csv":
         content = _coordinates(table, labels, Z, method).encode("utf-8")
     elif kind == "skops":
         content = _model(table, fitted, method)
     elif kind in ("svg", "png"):
-        content = _picture(kind, table, labels, Z, method, axes)
+        content = picture(kind, table, labels, Z, method, axes)
     else:
-        raise InvalidInputError(f"a map cannot be exported as {kind} yet; take csv, svg or png.")
-    return f"{stem}.{kind}", MEDIA[kind], content
+        raise InvalidInputError(f"a map is exported as csv, svg, png or skops; got {kind!r}.")
+    return file_name(table, method, kind), MEDIA[kind], content
+
+
+def file_name(table: Table, method: str, kind: str) -> str:
+    """Return the name of a file that any disk takes."""
+    stem = re.sub(r"[^\w-]+", "-", f"{Path(table.opened.name).stem}-{method}").strip("-.")[:80]
+    return f"{stem}.{kind}"
 
 
 def _coordinates(table: Table, labels: Array, Z: Array, method: str) -> str:
@@ -79,9 +84,10 @@ def _model(table: Table, fitted: Any, method: str) -> bytes:
         return path.read_bytes()
 
 
-def _picture(
+def picture(
     kind: str, table: Table, labels: Array, Z: Array, method: str, axes: list[int]
 ) -> bytes:
+    """Return a picture of the held-out rows."""
     from marginfold.plotting import png, svg
 
     held_out = table.held_out

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from marginfold.errors import CancelledError, InvalidInputError, MarginfoldError
 from marginfold.estimators.pushes import row_pushes
 from marginfold.explorer import fits
 from marginfold.explorer.calls import checked
-from marginfold.explorer.exports import exported
+from marginfold.explorer.exports import MEDIA, exported, file_name, picture
 from marginfold.explorer.frames import frame, quantised
 from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.methods import (
@@ -33,6 +34,7 @@ from marginfold.explorer.methods import (
     planned,
     settings_of,
 )
+from marginfold.explorer.one_file import Kept, one_file, without_server
 from marginfold.explorer.source import script
 from marginfold.explorer.table import Opened, Table, open_table
 from marginfold.linalg.tall import Array
@@ -84,6 +86,10 @@ class _Kept(Generic[K]):
                 f"there is no {self._what} {number} (any more); fit it again on this table."
             )
         return self._values[number]
+
+    def items(self) -> list[tuple[int, K]]:
+        """Return what is kept with its numbers, latest first."""
+        return list(reversed(self._values.items()))
 
     def clear(self) -> None:
         """Forget all values; numbers go on."""
@@ -297,6 +303,9 @@ class Session:
     def _keep(self, found: _Map) -> Answer:
         with self._lock:
             number = self._maps.add(found)
+        return self._map_answer(number, found)
+
+    def _map_answer(self, number: int, found: _Map) -> Answer:
         estimator, Z = found.fitted.estimator, found.fitted.coordinates
         method = METHODS[found.method]
         body = {
@@ -332,18 +341,22 @@ class Session:
         settings = settings_of(method, table.size, params)
         estimator = estimator_of(method, table.size, params)
         found = self.workers.run(job, fits.fit_path, estimator, rows, WEIGHTS)
+        path = _Path(method, settings, found, table, rows)
         with self._lock:
-            number = self._paths.add(_Path(method, settings, found, table, rows))
-        here = np.abs(np.array(WEIGHTS) - settings["graph_weight"]).argmin()
+            number = self._paths.add(path)
+        return self._path_answer(number, path, settings["graph_weight"])
+
+    def _path_answer(self, number: int, path: _Path, weight: float) -> Answer:
+        here = np.abs(np.array(path.found.weights) - weight).argmin()
         body = {
             "path": number,
-            "weights": WEIGHTS,
-            "errors": [_told(error) for error in found.errors],
+            "weights": path.found.weights,
+            "errors": [_told(error) for error in path.found.errors],
             "chosen": int(here),
-            "axes": [f"{method} 1", f"{method} 2"],
-            "seconds": found.seconds,
+            "axes": [f"{path.method} 1", f"{path.method} 2"],
+            "seconds": path.found.seconds,
         }
-        return body, quantised(found.coordinates)
+        return body, quantised(path.found.coordinates)
 
     def _path_map(self, job: Job, path: int, index: int) -> Answer:
         found = self._paths.get(path)
@@ -499,15 +512,55 @@ class Session:
             labels = self._labels
         return {"python": script(table, labels, estimators)}, {}
 
-    def _export(self, job: Job, map: int, kind: str, axes: list[int]) -> Answer:
+    def _export(self, job: Job, map: int, kind: str, axes: list[int], maps: list[int]) -> Answer:
         found = self._maps.get(map)
         Z = found.fitted.coordinates
         _check_axes(axes, Z)
+        if kind == "html":
+            text = self.page(maps or [map])
+            body = {"file_name": file_name(found.table, found.method, kind), "media_type": MEDIA[kind]}
+            return body, {"content": np.frombuffer(text.encode("utf-8"), dtype=np.uint8)}
         name, media, content = exported(
             *(kind, found.table, found.rows.labels, Z, found.method, found.fitted.estimator, axes)
         )
         body = {"file_name": name, "media_type": media}
         return body, {"content": np.frombuffer(content, dtype=np.uint8)}
+
+    def page(self, maps: list[int]) -> str:
+        """Return maps as one HTML file that needs no server.
+
+        It has the rows, the paths over graph weights that were computed for these maps, and what
+        stands in the legend; whatever would need a fit is left out.
+        """
+        shown = [self._maps.get(number) for number in maps]
+        body, arrays = self._describe(Job())
+        asked = [{"method": each.method, "params": each.params} for each in shown]
+        answers = [Kept("describe", {}, body | {"maps": asked}, arrays), self._kept_rows()]
+        for number, each, request in zip(maps, shown, asked, strict=True):
+            path = self._path_of(each)
+            fit_body, coordinates = self._map_answer(number, each)
+            kept = without_server(fit_body, path=path is not None)
+            answers.append(Kept("fit", request, kept, coordinates))
+            if path is not None:
+                weight = each.params["graph_weight"]
+                answers.append(Kept("path", request, *self._path_answer(*path, weight)))
+        return one_file(self.table.opened.name, answers, _plainly(shown))
+
+    def _kept_rows(self) -> Kept:
+        """Return the cells of all rows, or of none where they are too many for a file."""
+        table = self.table
+        columns = [str(name) for name in table.opened.frame.columns]
+        fits_in = len(table.labels) * len(columns) <= MOST_CELLS
+        cells = table.cells(np.arange(len(table.labels))) if fits_in else []
+        return Kept("rows", {}, {"columns": columns, "cells": cells}, {})
+
+    def _path_of(self, shown: _Map) -> tuple[int, _Path] | None:
+        """Return the path that a map lies on, if it was computed."""
+        for number, path in self._paths.items():
+            same = path.method == shown.method and path.rows.labels is shown.rows.labels
+            if same and _but_weight(path.params) == _but_weight(shown.params):
+                return number, path
+        return None
 
 
 def answered(call: Callable[[], Answer]) -> bytes:
@@ -588,6 +641,21 @@ def _listed(estimator: Any, *names: str) -> list[float] | None:
 def _largest(estimator: Any, name: str) -> float | None:
     values = _listed(estimator, name)
     return max(values) if values else None
+
+
+def _but_weight(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name != "graph_weight"}
+
+
+def _plainly(maps: list[_Map]) -> str:
+    """Return pictures of maps and their errors as HTML, for a page whose scripts are off."""
+    parts = []
+    for shown in maps:
+        Z = fits.two_axes(shown.fitted.coordinates)
+        drawing = picture("svg", shown.table, shown.rows.labels, Z, shown.method, [0, 1])
+        text = f"Held-out error: {shown.fitted.held_out_error}"
+        parts.append(f"<figure>{drawing.decode()}<figcaption>{escape(text)}</figcaption></figure>")
+    return "".join(parts)
 
 
 def _anchors(estimator: Any, classes: Array) -> list[dict[str, Any]] | None:
