@@ -57,7 +57,6 @@ def explore(
     """Look at a table through every method, in the browser."""
     require("starlette", "uvicorn", "pandas")
     from marginfold.explorer.server import Server
-    from marginfold.explorer.session import Session
     from marginfold.explorer.table import Table, open_table
 
     reading = reading_of(sep, decimal, encoding, no_header, drop_ids, dates)
@@ -66,7 +65,7 @@ def explore(
         wanted = None if target is None else reading.column(target)
         table = Table.of(open_table(data, reading), wanted, reading.columns(drop or []))
         show_notes(table.notes)
-    with Server(lambda workers: Session(table, workers=workers), port) as server:
+    with Server(table, port) as server:
         show_line(f"open {server.address}")
         here = f"{getpass.getuser()}@{socket.gethostname()}"
         forwarded = f"ssh -L {server.port}:127.0.0.1:{server.port} {here}"

@@ -20,9 +20,6 @@ MOST_ROWS = 200_000
 MOST_IDS = 50_000
 """Numbers of rows in one call."""
 
-REQUIRED = object()
-"""The default of a parameter that has none."""
-
 CLASSIFIERS = ("GESVC", "GEPSVC", "TwinSVC", "SVC")
 """Classifiers whose regions can be drawn."""
 
@@ -124,7 +121,7 @@ class Call:
 ROW = Whole(0, MOST_ROWS - 1)
 AXES = Each(Whole(0, 99), 2, 2)
 IDENTITY = Whole(0, 2**31)
-METHOD = {"method": Text(), "params": Settings()}
+METHOD: dict[str, Constraint] = {"method": Text(), "params": Settings()}
 
 CALLS: dict[str, Call] = {
     "describe": Call(),

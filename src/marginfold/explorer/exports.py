@@ -7,8 +7,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from marginfold.data.models import save_model
 from marginfold.data.tables import csv_text
 from marginfold.errors import InvalidInputError
@@ -90,15 +88,14 @@ def picture(
     """Return a picture of the held-out rows."""
     from marginfold.plotting import png, svg
 
-    held_out = table.held_out
+    Z, labels = Z[table.held_out][:, axes], labels[table.held_out]
     series = [
-        Series(str(name), *Z[held_out & (labels == name)][:, axes].T, kind="points")
+        Series(str(name), Z[labels == name, 0], Z[labels == name, 1], kind="points")
         for name in table.classes.tolist()
     ]
-    names = [f"{method} {axis + 1}" for axis in axes]
-    panel = Panel(f"{method}, {int(np.sum(held_out))} rows that the fit has not seen", series)
-    panel = Panel(panel.title, series, names[0], names[1])
-    figure = Figure("explorer", "1", panel.title, "", [panel], n_columns=1)
+    title = f"{method}, {len(Z)} rows that the fit has not seen"
+    panel = Panel(title, series, f"{method} {axes[0] + 1}", f"{method} {axes[1] + 1}")
+    figure = Figure("explorer", "1", title, "", [panel], n_columns=1)
     if kind == "svg":
         return svg(figure).encode("utf-8")
     with tempfile.TemporaryDirectory() as folder:

@@ -123,7 +123,8 @@ def fit_path(estimator: Any, rows: Rows, weights: Sequence[float]) -> Path:
     train = rows.training
     with _noted():
         fits = path(estimator, rows.X[train], rows.labels[train], graph_weight=list(weights))
-        shown, errors = [], []
+        shown: list[Array] = []
+        errors: list[Share] = []
         for done, fitted in enumerate(fits):
             report("steps of the path", done, len(fits))
             Z = np.asarray(fitted.transform(rows.X), dtype=np.float64)

@@ -36,7 +36,7 @@ NEEDS_A_SERVER = ("loadings", "preimage", "control", "suspects")
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class KeptAnswer:
     """An answer that a file holds: the call, its parameters, and what came of it."""
 
     call: str
@@ -57,13 +57,13 @@ def without_server(body: Mapping[str, Any], *, path: bool) -> dict[str, Any]:
     return {**body, "has": has, "seconds": 0.0}
 
 
-def one_file(title: str, answers: Sequence[Kept], plain: str = "") -> str:
+def one_file(title: str, answers: Sequence[KeptAnswer], plain: str = "") -> str:
     """Return the text of an HTML file.
 
     Parameters
     ----------
     title : str
-    answers : sequence of Kept
+    answers : sequence of KeptAnswer
     plain : str, default=""
         HTML that is shown where scripts are off; trusted, so build it of escaped texts.
 

@@ -1,7 +1,6 @@
 """The explorer's server: a page, and a session behind each of its tabs, for this machine alone.
 
-It listens on 127.0.0.1.  Whoever calls needs a token of 256 bits, which is in the fragment of the
-address and sent as a header; the names of the host and of the page that calls are checked first.
+It listens on 127.0.0.1; who may call is decided by `marginfold.explorer.guard`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import secrets
 import socket
 import struct
 import tempfile
-import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,12 +29,14 @@ from marginfold.explorer.frames import frame
 from marginfold.explorer.guard import Guard
 from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.session import Answer, Session, answered
+from marginfold.explorer.table import Table
+from marginfold.explorer.tabs import Tabs
 
 MOST_UPLOAD, MOST_BODY = 200_000_000, 5_000_000
 """Bytes of a table that is sent, and of the parameters of a call."""
 
-MOST_TABS, IDLE = 12, 6 * 3600.0
-"""Tabs that have a session at once, and seconds without a call after which one is forgotten."""
+THREADS = 16
+"""Calls that are answered at once; fits among them wait for a worker."""
 
 STATIC = Path(__file__).parent / "static"
 FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
@@ -44,33 +44,37 @@ NO_PAGE = "<!doctype html><title>marginfold</title><p>The page was not built: ru
 
 
 class Server:
-    """One explorer: ``with Server(make) as server: server.run()``; `address` is for the browser.
+    """One explorer: ``with Server(table) as server: server.run()``; `address` is for the browser.
 
-    ``make`` returns a session for a new tab, given the workers that all tabs share.
+    Parameters
+    ----------
+    table : Table or None
+        What new tabs look at.
+    port : int, default=0
+        Any that is free by default.
     """
 
-    def __init__(self, make: Callable[[Workers], Session], port: int = 0) -> None:
-        self.token = secrets.token_urlsafe(32)
+    def __init__(self, table: Table | None = None, port: int = 0) -> None:
         self.workers = Workers()
-        self._make, self._tabs = make, dict[str, tuple[Session, float]]()
-        self._jobs, self._threads = set[Job](), ThreadPoolExecutor(16)
-        self._folder = tempfile.TemporaryDirectory(prefix="marginfold-")
+        self._tabs = Tabs(lambda: Session(table, workers=self.workers))
+        self._jobs, self._threads = set[Job](), ThreadPoolExecutor(THREADS)
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))
-        self.port = int(self._socket.getsockname()[1])
-        self.address = f"http://127.0.0.1:{self.port}/#token={self.token}"
-        routes = [Route("/api/{call}", self._api, methods=["POST"]), Route("/", self._file)]
-        routes += [Route(f"/{name}", self._file) for name in FILES]
+        self.port, token = int(self._socket.getsockname()[1]), secrets.token_urlsafe(32)
+        self.address = f"http://127.0.0.1:{self.port}/#token={token}"
+        routes = [Route("/api/{call}", self._api, methods=["POST"])]
+        routes += [Route(path, self._file) for path in ("/", *(f"/{name}" for name in FILES))]
         config = uvicorn.Config(
-            Guard(Starlette(routes=routes), self.port, self.token),
+            Guard(Starlette(routes=routes), self.port, token),
             log_level="critical",
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=0,
             ws="none",
         )
-        self.uvicorn = uvicorn.Server(config)
+        self._uvicorn = uvicorn.Server(config)
+        self._folder = tempfile.TemporaryDirectory(prefix="marginfold-")
 
     def __enter__(self) -> Server:
         return self
@@ -84,9 +88,13 @@ class Server:
         self._folder.cleanup()
 
     def run(self) -> None:
-        """Serve until Ctrl-C."""
+        """Serve until `stop` or Ctrl-C."""
         self.workers.warm()
-        self.uvicorn.run(sockets=[self._socket])
+        self._uvicorn.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """End `run`, from any thread."""
+        self._uvicorn.should_exit = True
 
     async def _file(self, request: Request) -> Response:
         name = request.url.path.lstrip("/") or "page.html"
@@ -98,32 +106,35 @@ class Server:
         tab, call = request.headers.get("x-marginfold-tab", ""), request.path_params["call"]
         if not re.fullmatch("[0-9a-f]{16}", tab):
             return PlainTextResponse("X-Marginfold-Tab must be 16 hexadecimal digits.", 400)
-        upload = call == "open"
-        content = await _body(request, MOST_UPLOAD if upload else MOST_BODY)
+        content = await _body(request, MOST_UPLOAD if call == "open" else MOST_BODY)
         if content is None:
             return PlainTextResponse("This is too large.", 413)
+        name = request.query_params.get("name", "table.csv")[:200]
 
         def work(job: Job) -> Answer:
-            session = self._session(tab)
-            if not upload:
-                return session.handle(call, _parameters(content), job)
-            name = request.query_params.get("name", "table.csv")[:200]
-            ending = next((end for end in SUFFIXES if name.lower().endswith(end)), ".csv")
-            file = Path(self._folder.name) / f"{secrets.token_hex(8)}{ending}"
-            try:
-                file.write_bytes(content)
-                return session.open_file(str(file), name, job)
-            finally:
-                file.unlink(missing_ok=True)
+            if call == "open":
+                return self._open(self._tabs.session(tab), name, content, job)
+            return self._tabs.session(tab).handle(call, _parameters(content), job)
 
         return StreamingResponse(self._frames(work), media_type="application/octet-stream")
+
+    def _open(self, session: Session, name: str, content: bytes, job: Job) -> Answer:
+        """Open a table that was sent: a file under a name of ours, there while it is read."""
+        ending = next((end for end in SUFFIXES if name.lower().endswith(end)), ".csv")
+        file = Path(self._folder.name) / f"{secrets.token_hex(8)}{ending}"
+        try:
+            file.write_bytes(content)
+            return session.open_file(str(file), name, job)
+        finally:
+            file.unlink(missing_ok=True)
 
     async def _frames(self, work: Callable[[Job], Answer]) -> AsyncIterator[bytes]:
         """Yield progress and the answer, each with its length; who stops listening cancels."""
         loop, inbox = asyncio.get_running_loop(), asyncio.Queue[tuple[bytes, bool]]()
 
         def say(content: bytes, last: bool) -> None:
-            loop.call_soon_threadsafe(inbox.put_nowait, (content, last))
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(inbox.put_nowait, (content, last))
 
         def tell(stage: str, done: int, total: int | None) -> None:
             say(frame("progress", {"stage": stage, "done": done, "total": total}), False)
@@ -139,24 +150,15 @@ class Server:
             job.cancel()
             self._jobs.discard(job)
 
-    def _session(self, tab: str) -> Session:
-        now = time.monotonic()
-        known = {name: kept for name, kept in self._tabs.items() if now < kept[1] + IDLE}
-        session = known.pop(tab)[0] if tab in known else self._make(self.workers)
-        latest = sorted(known, key=lambda name: known[name][1])[-MOST_TABS + 1 :]
-        self._tabs = {name: known[name] for name in latest} | {tab: (session, now)}
-        return session
-
 
 async def _body(request: Request, most: int) -> bytes | None:
     """Return what was sent, None if it is too much."""
-    parts, size = [], 0
+    content = bytearray()
     async for part in request.stream():
-        parts.append(part)
-        size += len(part)
-        if size > most:
+        content += part
+        if len(content) > most:
             return None
-    return b"".join(parts)
+    return bytes(content)
 
 
 def _parameters(content: bytes) -> Any:

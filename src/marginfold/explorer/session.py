@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +21,12 @@ from marginfold.data.columns import decoded
 from marginfold.errors import CancelledError, InvalidInputError, MarginfoldError
 from marginfold.estimators.pushes import row_pushes
 from marginfold.explorer import fits
+from marginfold.explorer.bodies import NOTHING, map_body, told
 from marginfold.explorer.calls import checked
 from marginfold.explorer.exports import MEDIA, exported, file_name, picture
 from marginfold.explorer.frames import frame, quantised
 from marginfold.explorer.jobs import Job, Workers
+from marginfold.explorer.kept import Kept
 from marginfold.explorer.methods import (
     METHODS,
     estimator_of,
@@ -34,20 +35,16 @@ from marginfold.explorer.methods import (
     planned,
     settings_of,
 )
-from marginfold.explorer.one_file import Kept, one_file, without_server
+from marginfold.explorer.one_file import KeptAnswer, one_file, without_server
 from marginfold.explorer.source import script
 from marginfold.explorer.table import Opened, Table, open_table
 from marginfold.linalg.tall import Array
-from marginfold.protocols.statistics import Share
 
 Answer = tuple[dict[str, Any], dict[str, Array]]
 """The body and the arrays of an answer."""
 
 WEIGHTS = [0.0, *np.logspace(-2, 2, 29).tolist()]
 """Graph weights of a path: none, and from a hundredth to a hundred, 1 in the middle."""
-
-KEPT = 32
-"""Maps and paths that a session keeps; older ones are fitted again where they are wanted."""
 
 MOST_PUSHES = 12
 """Columns that are named as moving a row."""
@@ -59,41 +56,6 @@ MOST_SUSPECTS = 500
 """Suspects that are listed."""
 
 LOG = logging.getLogger(__name__)
-
-K = TypeVar("K")
-
-
-class _Kept(Generic[K]):
-    """The latest values by number."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._values: OrderedDict[int, K] = OrderedDict()
-        self._number = 0
-
-    def add(self, value: K) -> int:
-        """Keep a value and return its number; forget the oldest of too many."""
-        self._number += 1
-        self._values[self._number] = value
-        while len(self._values) > KEPT:
-            self._values.popitem(last=False)
-        return self._number
-
-    def get(self, number: int) -> K:
-        """Return a value that is still there."""
-        if number not in self._values:
-            raise InvalidInputError(
-                f"there is no {self._what} {number} (any more); fit it again on this table."
-            )
-        return self._values[number]
-
-    def items(self) -> list[tuple[int, K]]:
-        """Return what is kept with its numbers, latest first."""
-        return list(reversed(self._values.items()))
-
-    def clear(self) -> None:
-        """Forget all values; numbers go on."""
-        self._values.clear()
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +108,8 @@ class Session:
         self._own = workers is None
         self.workers = Workers() if workers is None else workers
         self._lock = threading.RLock()
-        self._maps: _Kept[_Map] = _Kept("map")
-        self._paths: _Kept[_Path] = _Kept("path")
+        self._maps: Kept[_Map] = Kept("map")
+        self._paths: Kept[_Path] = Kept("path")
         self._table: Table | None = None
         self._labels = np.empty(0)
         self._edits: list[tuple[Array, Array]] = []
@@ -228,7 +190,7 @@ class Session:
         common = {"version": __version__, "sets": _sets(), "edits": len(self._edits)}
         common["edited"] = self._edited()
         if self._table is None:
-            return _NOTHING | common, {
+            return NOTHING | common, {
                 "class": np.empty(0, np.uint16),
                 "held_out": np.empty(0, np.uint8),
                 "number": np.empty(0, np.uint32),
@@ -306,33 +268,9 @@ class Session:
         return self._map_answer(number, found)
 
     def _map_answer(self, number: int, found: _Map) -> Answer:
-        estimator, Z = found.fitted.estimator, found.fitted.coordinates
-        method = METHODS[found.method]
-        body = {
-            "map": number,
-            "method": found.method,
-            "params": found.params,
-            "axes": [f"{found.method} {k + 1}" for k in range(Z.shape[1])],
-            "gain": _listed(estimator, "gain_", "explained_variance_ratio_"),
-            "new_gain": _listed(estimator, "new_gain_"),
-            "errors": {
-                "held_out": _told(found.fitted.held_out_error),
-                "training": _told(found.fitted.training_error),
-                "about": f"{fits.NEIGHBORS} nearest neighbors in {_axes(Z.shape[1])}",
-            },
-            "seconds": found.fitted.seconds,
-            "gap": _largest(estimator, "gap_"),
-            "notes": found.fitted.notes,
-            "has": {
-                "loadings": hasattr(estimator, "loadings"),
-                "preimage": hasattr(estimator, "inverse_transform"),
-                "path": method.path,
-                "control": method.graph and found.params.get("graph_weight") != 0,
-                "suspects": True,
-            },
-            "anchors": _anchors(estimator, found.table.classes),
-        }
-        return body, {"coordinates": Z.astype(np.float32)}
+        body = map_body(found.method, found.params, found.fitted, found.table.classes)
+        coordinates = found.fitted.coordinates.astype(np.float32)
+        return {"map": number} | body, {"coordinates": coordinates}
 
     def _path(self, job: Job, method: str, params: Mapping[str, Any]) -> Answer:
         if not method_named(method).path:
@@ -351,7 +289,7 @@ class Session:
         body = {
             "path": number,
             "weights": path.found.weights,
-            "errors": [_told(error) for error in path.found.errors],
+            "errors": [told(error) for error in path.found.errors],
             "chosen": int(here),
             "axes": [f"{path.method} 1", f"{path.method} 2"],
             "seconds": path.found.seconds,
@@ -388,7 +326,7 @@ class Session:
         _check_axes(axes, Z)
         drawn = self.workers.run(job, fits.draw_regions, classifier, Z[:, axes], found.rows, size)
         grid = np.searchsorted(found.table.classes, drawn.grid).astype(np.uint16)
-        return {"extent": drawn.extent, "error": _told(drawn.error)}, {"grid": grid}
+        return {"extent": drawn.extent, "error": told(drawn.error)}, {"grid": grid}
 
     # One row ------------------------------------------------------------------------------------
 
@@ -518,7 +456,10 @@ class Session:
         _check_axes(axes, Z)
         if kind == "html":
             text = self.page(maps or [map])
-            body = {"file_name": file_name(found.table, found.method, kind), "media_type": MEDIA[kind]}
+            body = {
+                "file_name": file_name(found.table, found.method, kind),
+                "media_type": MEDIA[kind],
+            }
             return body, {"content": np.frombuffer(text.encode("utf-8"), dtype=np.uint8)}
         name, media, content = exported(
             *(kind, found.table, found.rows.labels, Z, found.method, found.fitted.estimator, axes)
@@ -535,24 +476,24 @@ class Session:
         shown = [self._maps.get(number) for number in maps]
         body, arrays = self._describe(Job())
         asked = [{"method": each.method, "params": each.params} for each in shown]
-        answers = [Kept("describe", {}, body | {"maps": asked}, arrays), self._kept_rows()]
+        answers = [KeptAnswer("describe", {}, body | {"maps": asked}, arrays), self._kept_rows()]
         for number, each, request in zip(maps, shown, asked, strict=True):
             path = self._path_of(each)
             fit_body, coordinates = self._map_answer(number, each)
             kept = without_server(fit_body, path=path is not None)
-            answers.append(Kept("fit", request, kept, coordinates))
+            answers.append(KeptAnswer("fit", request, kept, coordinates))
             if path is not None:
                 weight = each.params["graph_weight"]
-                answers.append(Kept("path", request, *self._path_answer(*path, weight)))
+                answers.append(KeptAnswer("path", request, *self._path_answer(*path, weight)))
         return one_file(self.table.opened.name, answers, _plainly(shown))
 
-    def _kept_rows(self) -> Kept:
+    def _kept_rows(self) -> KeptAnswer:
         """Return the cells of all rows, or of none where they are too many for a file."""
         table = self.table
         columns = [str(name) for name in table.opened.frame.columns]
         fits_in = len(table.labels) * len(columns) <= MOST_CELLS
         cells = table.cells(np.arange(len(table.labels))) if fits_in else []
-        return Kept("rows", {}, {"columns": columns, "cells": cells}, {})
+        return KeptAnswer("rows", {}, {"columns": columns, "cells": cells}, {})
 
     def _path_of(self, shown: _Map) -> tuple[int, _Path] | None:
         """Return the path that a map lies on, if it was computed."""
@@ -579,22 +520,6 @@ def answered(call: Callable[[], Answer]) -> bytes:
     return frame("error", {"type": kind, "message": message})
 
 
-_NOTHING: dict[str, Any] = {
-    "name": "",
-    "rows": 0,
-    "shown": 0,
-    "sampled": None,
-    "target": None,
-    "targets": [],
-    "columns": [],
-    "classes": [],
-    "split": {"seed": 0, "share": 0.0, "training": 0, "held_out": 0},
-    "notes": [],
-    "methods": [],
-}
-"""What is described where no table is open."""
-
-
 def _sets() -> list[str]:
     """Return the data sets that are there."""
     return [name for name in catalogue() if status(name) != "missing"]
@@ -616,33 +541,6 @@ def _row_values(table: Table, row: int) -> dict[str, str]:
     return dict(zip(names, table.cells(np.array([row]))[0], strict=True))
 
 
-def _told(share: Share) -> dict[str, Any]:
-    return {
-        "value": share.value,
-        "low": share.low,
-        "high": share.high,
-        "n": share.n,
-        "text": str(share),
-    }
-
-
-def _axes(k: int) -> str:
-    return "1 component" if k == 1 else f"all {k} components"
-
-
-def _listed(estimator: Any, *names: str) -> list[float] | None:
-    """Return the first of these attributes that there is."""
-    for name in names:
-        if hasattr(estimator, name):
-            return np.asarray(getattr(estimator, name), dtype=float).tolist()
-    return None
-
-
-def _largest(estimator: Any, name: str) -> float | None:
-    values = _listed(estimator, name)
-    return max(values) if values else None
-
-
 def _but_weight(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name != "graph_weight"}
 
@@ -656,13 +554,3 @@ def _plainly(maps: list[_Map]) -> str:
         text = f"Held-out error: {shown.fitted.held_out_error}"
         parts.append(f"<figure>{drawing.decode()}<figcaption>{escape(text)}</figcaption></figure>")
     return "".join(parts)
-
-
-def _anchors(estimator: Any, classes: Array) -> list[dict[str, Any]] | None:
-    if not hasattr(estimator, "anchors_"):
-        return None
-    places = np.searchsorted(classes, estimator.classes_)
-    return [
-        {"class": int(place), "at": at.tolist()}
-        for place, at in zip(places, estimator.anchors_, strict=True)
-    ]

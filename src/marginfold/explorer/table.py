@@ -227,10 +227,16 @@ class Table:
 
     def model(self, fitted: Any, name: str) -> TableModel:
         """Return a fitted method with its treatment of columns, as it is saved."""
+        columns = self.columns
         return TableModel(
-            Pipeline([("columns", self.encoder), ("method", fitted)]),
-            *(self.columns.numbers, self.columns.levels, self.target),
-            *(tuple(self.classes.tolist()), self.columns.written, self.columns.reading, name),
+            pipeline=Pipeline([("columns", self.encoder), ("method", fitted)]),
+            numbers=columns.numbers,
+            levels=columns.levels,
+            target=self.target,
+            classes=tuple(self.classes.tolist()),
+            written=columns.written,
+            reading=columns.reading,
+            name=name,
         )
 
     def listed_columns(self) -> list[dict[str, Any]]:
