@@ -1,11 +1,10 @@
 /** What render.py measures in the page: two maps, drawn by one renderer, with synthetic rows. */
 import { createRenderer } from "../../web/src/render/create";
 import { decodeStep, type PathArrays } from "../../web/src/render/path";
-import type { Points, Renderer, Size, View } from "../../web/src/render/renderer";
+import { FADED, NORMAL, SELECTED, type Points, type Renderer, type Size, type View } from "../../web/src/render/renderer";
 import { makeGrid } from "../../web/src/select/grid";
 import { lasso } from "../../web/src/select/lasso";
 import { nearest } from "../../web/src/select/nearest";
-import { rowStates } from "../../web/src/select/states";
 import { shaped } from "../../web/src/transport/frames";
 
 const WEIGHTS = 30;
@@ -37,8 +36,7 @@ async function measure(kind: "webgl2" | "canvas", rows: number, size: Size, repe
     maps.forEach(settle);
     note("method switch", performance.now() - start);
   }
-  const buffers = paths.map(() => ({ x: new Float32Array(rows), y: new Float32Array(rows) }));
-  const step = (index: number) => maps.forEach(({ renderer }, which) => show(renderer, { ...data, ...decodeStep(paths[which], index % WEIGHTS, buffers[which]) }));
+  const step = (index: number) => maps.forEach(({ renderer }, which) => show(renderer, { ...data, ...decodeStep(paths[which], index % WEIGHTS) }));
   for (let repeat = 0; repeat < repeats; repeat++) {
     await frame();
     const start = performance.now();
@@ -57,7 +55,8 @@ async function measure(kind: "webgl2" | "canvas", rows: number, size: Size, repe
     await frame();
     const start = performance.now();
     const ids = lasso(data.x, data.y, circle(repeat / repeats), data.state);
-    const state = rowStates({ ...data, selection: new Set(ids) });
+    const state = new Uint8Array(rows).fill(FADED);
+    for (const id of ids) state[id] = SELECTED;
     maps.forEach(({ renderer }) => show(renderer, { ...data, state }));
     maps.forEach(settle);
     note("linked lasso", performance.now() - start);
@@ -117,15 +116,13 @@ function frame(): Promise<number> {
   return new Promise((resolve) => requestAnimationFrame(resolve));
 }
 
-function makeRows(rows: number) {
+function makeRows(rows: number): Points {
   const random = generator(1);
   const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   const colour = Uint16Array.from({ length: rows }, (_, row) => row % CLASSES);
   const x = Float32Array.from(colour, (each) => 1.5 * Math.cos(each) + 0.6 * normal());
   const y = Float32Array.from(colour, (each) => 1.5 * Math.sin(each) + 0.6 * normal());
-  const heldOut = new Uint8Array(rows).fill(1);
-  const shown = { classes: colour, heldOut, hidden: new Set<number>(), showTraining: true };
-  return { x, y, colour, ...shown, state: rowStates({ ...shown, selection: new Set() }) };
+  return { x, y, colour, state: new Uint8Array(rows).fill(NORMAL) };
 }
 
 function makePath(x: Float32Array, y: Float32Array, rows: number): PathArrays {

@@ -1,3 +1,4 @@
+import "./style.css";
 import { mount } from "./app";
 import { widgetTransport, type WidgetModel } from "./transport/widget";
 

@@ -28,11 +28,13 @@ export function Axes({ map }: { map: MapPanel }) {
                 <td class="bar">
                   <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
                     <rect class="old" width={100 * Math.max(0, gain[index] / top)} height={10} />
-                    {new_gain && <rect class="new" y={6} width={100 * Math.max(0, new_gain[index] / top)} height={4} />}
+                    {repeats(gain[index], new_gain?.[index]) && (
+                      <rect class="new" y={6} width={100 * Math.max(0, new_gain![index] / top)} height={4} />
+                    )}
                   </svg>
                   <span>
                     {readable(gain[index])}
-                    {new_gain && <span class="quiet"> (held out {readable(new_gain[index])})</span>}
+                    {repeats(gain[index], new_gain?.[index]) && <span class="quiet"> (new: {readable(new_gain![index])})</span>}
                   </span>
                 </td>
               )}
@@ -60,4 +62,9 @@ export function Axes({ map }: { map: MapPanel }) {
       </table>
     </div>
   );
+}
+
+/** Whether part of a component's gain repeats earlier components. */
+function repeats(gain: number, fresh: number | undefined): boolean {
+  return fresh !== undefined && Math.abs(gain - fresh) > 0.005;
 }

@@ -3,8 +3,8 @@ import type { Renderer } from "./renderer";
 import { webglRenderer } from "./webgl2";
 
 /**
- * A renderer for a canvas: WebGL2 where the machine has it, else Canvas 2D. GL in software is slower than the CPU
- * renderer (benchmarks/explorer), so it is taken only where `prefer` asks for WebGL2.
+ * A renderer for a canvas: WebGL2 where the machine has a GPU, else Canvas 2D. GL in software takes about ten times as
+ * long as the CPU renderer (benchmarks/explorer), so it is taken only where `prefer` asks for WebGL2.
  */
 export function createRenderer(canvas: HTMLCanvasElement, prefer: "webgl2" | "canvas" | null = preferredRenderer()): Renderer {
   const renderer = prefer === "canvas" ? null : webglRenderer(canvas, prefer === "webgl2");

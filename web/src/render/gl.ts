@@ -21,6 +21,8 @@ export interface Program {
 
 /** The one GL context of the page. All maps, of all widgets, draw in it one after the other. */
 export interface SharedGL {
+  /** Whether the driver computes on the CPU; a browser's own mark of slow contexts does not tell. */
+  readonly software: boolean;
   /** Null while the context is lost. */
   program(): Program | null;
   /** Make room for a picture and clear it. */
@@ -33,14 +35,17 @@ export interface SharedGL {
 /** Every widget of a notebook loads its own copy of this module: what they share lies on the global object. */
 const KEY = Symbol.for("marginfold.explorer.gl.1");
 
-/** The page's context, made at the first call. Null where there is none, or only a slow one that was not asked for. */
+/** Names of drivers that compute on the CPU. */
+const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
+
+/** The page's context, made at the first call. Null where there is none, or one in software that is not allowed. */
 export function sharedGL(software: boolean): SharedGL | null {
   const place = globalThis as unknown as Record<symbol, SharedGL | null | undefined>;
-  place[KEY] ??= makeShared(software);
-  return place[KEY];
+  if (place[KEY] === undefined) place[KEY] = makeShared();
+  return place[KEY]?.software && !software ? null : place[KEY];
 }
 
-function makeShared(software: boolean): SharedGL | null {
+function makeShared(): SharedGL | null {
   const canvas = document.createElement("canvas");
   const gl = canvas.getContext("webgl2", {
     alpha: true,
@@ -48,7 +53,6 @@ function makeShared(software: boolean): SharedGL | null {
     depth: false,
     premultipliedAlpha: true,
     preserveDrawingBuffer: false,
-    failIfMajorPerformanceCaveat: !software,
   });
   if (!gl) return null;
   const listeners = new Set<{ lost(): void; restored(): void }>();
@@ -63,6 +67,7 @@ function makeShared(software: boolean): SharedGL | null {
     listeners.forEach((each) => each.restored());
   });
   return {
+    software: SOFTWARE.test(driverOf(gl)),
     program: () => (gl.isContextLost() ? null : program),
     begin(width, height) {
       if (canvas.width < width) canvas.width = width;
@@ -80,6 +85,11 @@ function makeShared(software: boolean): SharedGL | null {
       return () => listeners.delete(listener);
     },
   };
+}
+
+function driverOf(gl: WebGL2RenderingContext): string {
+  const info = gl.getExtension("WEBGL_debug_renderer_info");
+  return String(gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
 }
 
 const VERTEX = `#version 300 es

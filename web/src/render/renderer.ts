@@ -11,7 +11,10 @@ export const SELECTED = 3;
 /** Bit of a row that the fit has seen: an open marker. */
 export const TRAINING = 4;
 
-/** The rows of a map. `colour` is the class; `state` is one of the states above, plus TRAINING. */
+/**
+ * The rows of a map. `colour` is the class; `state` is one of the states above, plus TRAINING. An array is not written
+ * to after it was handed over: what changes comes as another array.
+ */
 export interface Points {
   x: Float32Array;
   y: Float32Array;
@@ -41,7 +44,6 @@ export interface Size {
 export interface Renderer {
   /** What draws at this moment; a GL renderer whose context is lost draws on the CPU until it is back. */
   readonly kind: "webgl2" | "canvas";
-  /** Positions are read at each call; classes and states only where another array comes than before. */
   setPoints(points: Points): void;
   setView(view: View): void;
   setSize(size: Size): void;

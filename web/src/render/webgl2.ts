@@ -52,7 +52,7 @@ export class WebGLRenderer implements Renderer {
       this.stale.states = true;
     }
     if (points.colour !== before?.colour) this.stale.classes = true;
-    this.stale.positions = true;
+    if (points.x !== before?.x || points.y !== before?.y) this.stale.positions = true;
     this.points = points;
     this.fallback.setPoints(points);
   }
@@ -159,7 +159,7 @@ function makeBuffers(gl: WebGL2RenderingContext): Buffers {
   };
 }
 
-/** A WebGL2 renderer, or null where the browser has no WebGL2 (or, unless `software`, only one in software). */
+/** A WebGL2 renderer, or null where the browser has no WebGL2 (or, unless `software` is allowed, only one in software). */
 export function webglRenderer(canvas: HTMLCanvasElement, software: boolean): Renderer | null {
   const shared = sharedGL(software);
   const context = shared && canvas.getContext("2d");

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { FADED, HIDDEN, NORMAL, SELECTED, TRAINING } from "../render/renderer";
 import { Explorer } from "./explorer";
 import { FakeTransport, ROWS, settled } from "./fake";
-import { pictureOfStep } from "./picture";
+import { alignedPath, pictureOf, pictureOfStep } from "./picture";
 
 let transport: FakeTransport;
 let explorer: Explorer;
@@ -48,6 +48,14 @@ describe("selection", () => {
     expect([...explorer.states.value.slice(2, 5)]).toEqual([SELECTED, HIDDEN, SELECTED]);
     expect(explorer.states.value[0]).toBe(FADED);
     expect(explorer.spoken.value).toBe("2 rows selected");
+  });
+
+  test("grows and shrinks by further lassos", () => {
+    explorer.select([2, 4]);
+    explorer.select([4, 6], "add");
+    expect([...explorer.selection.value]).toEqual([2, 4, 6]);
+    explorer.select([2], "remove");
+    expect([...explorer.selection.value]).toEqual([4, 6]);
   });
 
   test("loses the rows of a class that is hidden and of training rows that are hidden again", () => {
@@ -152,10 +160,9 @@ describe("the slider over the graph weight", () => {
     expect(map.axes.value).toEqual([0, 1]);
     expect(map.errors.value).toEqual({ heldOut: map.path.value?.body.errors[3], training: null });
     const picture = map.picture.value!;
-    const { steps } = map.path.value!;
-    const at = (3 * ROWS + 7) * 2;
-    const value = -2 + (4 * steps[at]) / 65535;
-    expect(picture.x[7] * picture.frame.half + picture.frame.centre[0]).toBeCloseTo(value, 5);
+    const { steps, low, high } = map.path.value!.arrays;
+    const value = low[6] + ((high[6] - low[6]) * steps[(3 * ROWS + 7) * 2]) / 65535;
+    expect(picture.x[7]).toBeCloseTo(value, 5);
   });
 
   test("settling asks for the exact fit at that weight, and a slide meanwhile drops its answer", async () => {
@@ -173,10 +180,20 @@ describe("the slider over the graph weight", () => {
     expect(map.errors.value?.training).toBeNull();
   });
 
-  test("a picture fills the unit square along its longer side", () => {
+  test("is turned to look as the fit does, along each axis alone", () => {
     const path = explorer.maps.value[lsva].path.value!;
-    const { x, y } = pictureOfStep(path, 0);
-    for (const value of [...x, ...y]) expect(Math.abs(value)).toBeLessThanOrEqual(1.0001);
+    const { x, y } = pictureOfStep(path, 1);
+    const mirrored = Float32Array.from({ length: 3 * ROWS }, (_, at) => [-2 * x[Math.floor(at / 3)] + 5, y[Math.floor(at / 3)], 0][at % 3]);
+    const turned = pictureOfStep(alignedPath(path, 1, mirrored, 3), 1);
+    expect(turned.x[5]).toBeCloseTo(-x[5], 5);
+    expect(turned.y[5]).toBeCloseTo(y[5], 5);
+  });
+
+  test("a map with one axis is spread in height", () => {
+    const { x, y, spread } = pictureOf([3, 1, 2], 1, [0, 0]);
+    expect([...x]).toEqual([3, 1, 2]);
+    expect(spread).toBe(true);
+    expect(new Set(y).size).toBe(3);
   });
 });
 

@@ -3,6 +3,7 @@
 import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { Answer, Transport } from "../transport/transport";
 import type { Description, EditsBody, ExportBody, ExportKind, Method, Params } from "./calls";
+import type { How } from "../map/gestures";
 import { MapPanel } from "./panel";
 import { Latest } from "./request";
 import { RowReader } from "./reader";
@@ -37,6 +38,8 @@ export class Explorer {
   readonly selection = signal<Uint32Array>(new Uint32Array());
   readonly hidden = signal<ReadonlySet<number>>(new Set());
   readonly showTraining = signal(false);
+  /** What a drag on a map does. */
+  readonly tool = signal<"pan" | "lasso">("pan");
   /** The row under the pointer and the map it is pointed at in. */
   readonly hovered = signal<{ row: number; map: MapPanel } | null>(null);
   readonly pinned = signal<{ row: number; map: MapPanel } | null>(null);
@@ -134,9 +137,14 @@ export class Explorer {
     });
   }
 
-  /** Select rows in all maps and in the row table; rows that are not drawn stay out. */
-  select(ids: Iterable<number>): void {
-    this.selection.value = drawnRows(ids, this.states.value);
+  /** Change the selection of all maps and of the row table; rows that are not drawn stay out. */
+  select(ids: Iterable<number>, how: How = "replace"): void {
+    const chosen = new Set(how === "replace" ? [] : this.selection.value);
+    for (const id of ids) {
+      if (how === "remove") chosen.delete(id);
+      else chosen.add(id);
+    }
+    this.selection.value = drawnRows(chosen, this.states.value);
     const count = this.selection.value.length;
     this.say(count === 0 ? "Nothing selected" : `${count} ${count === 1 ? "row" : "rows"} selected`);
   }

@@ -1,6 +1,7 @@
 /** One map on the screen: its method and settings, what the fit gave, and the questions that can be asked of it. */
 
 import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
+import type { View } from "../render/renderer";
 import type { Answer, FrameArray } from "../transport/transport";
 import type {
   ControlBody,
@@ -14,7 +15,7 @@ import type {
   RegionsBody,
   SuspectsBody,
 } from "./calls";
-import { pictureOf, pictureOfStep, type Path, type Picture } from "./picture";
+import { alignedPath, pictureOf, pictureOfStep, type Path, type Picture } from "./picture";
 import { Latest } from "./request";
 import type { Explorer } from "./explorer";
 
@@ -46,6 +47,8 @@ export class MapPanel {
   readonly params = signal<Params>({});
   readonly axes = signal<readonly [number, number]>([0, 1]);
   readonly result = signal<Fit | null>(null);
+  /** What of the map is in view; null is everything. */
+  readonly view = signal<View | null>(null);
   readonly plan = signal<PlanBody | null>(null);
   /** The method and settings of the result, to tell when others are chosen. */
   readonly fitted = signal<{ method: string; params: Params } | null>(null);
@@ -70,9 +73,9 @@ export class MapPanel {
 
   /** What is drawn now. */
   readonly picture: ReadonlySignal<Picture | null> = computed(() => {
-    const [path, step, fit, axes] = [this.path.value, this.step.value, this.result.value, this.axes.value];
-    if (path && step !== null && axes[0] === 0 && axes[1] === 1) return pictureOfStep(path, step);
-    return fit && pictureOf(fit.coordinates, fit.k, axes);
+    const [path, step, fit] = [this.path.value, this.step.value, this.result.value];
+    if (path && step !== null && step !== this.resultStep.value) return pictureOfStep(path, step);
+    return fit && pictureOf(fit.coordinates, fit.k, this.axes.value);
   });
 
   /** The held-out and the training error of what is drawn; the latter is null between two fits of a path. */
@@ -150,6 +153,7 @@ export class MapPanel {
       this.step.value = null;
       this.resultStep.value = null;
       this.fitted.value = request;
+      this.view.value = null;
       this.#accept(fit);
     });
     this.explorer.say(`${fit.body.method}: held-out error ${fit.body.errors.held_out.text}`);
@@ -161,12 +165,7 @@ export class MapPanel {
     const answer = await this.pathing.ask("path", this.#request(), "Preparing the slider");
     if (!answer) return;
     const { steps, low, high } = answer.arrays;
-    this.path.value = {
-      body: answer.body,
-      steps: steps as unknown as Uint16Array,
-      low: low as unknown as Float32Array,
-      high: high as unknown as Float32Array,
-    };
+    this.#align({ body: answer.body, arrays: { steps, low, high } }, answer.body.chosen);
   }
 
   /** Draw a step of the path; needs no server. */
@@ -184,11 +183,13 @@ export class MapPanel {
     if (!path || step === null || step === this.resultStep.value || !this.explorer.hasServer) return;
     const answer = await this.fitting.ask("path_map", { path: path.body.path, index: step }, "Fitting at this weight");
     if (!answer || this.step.value !== step) return;
+    const fit = fitOf(answer);
     batch(() => {
       this.resultStep.value = step;
       if (WEIGHT in this.params.value) this.params.value = { ...this.params.value, [WEIGHT]: path.body.weights[step] };
       this.fitted.value = this.#request();
-      this.#accept(fitOf(answer));
+      this.#accept(fit);
+      this.#align(path, step);
     });
   }
 
@@ -197,6 +198,7 @@ export class MapPanel {
     if (axes[0] === this.axes.value[0] && axes[1] === this.axes.value[1]) return;
     batch(() => {
       this.axes.value = axes;
+      this.view.value = null;
       this.regions.value = null;
     });
     void this.#divide();
@@ -238,6 +240,12 @@ export class MapPanel {
     const fit = this.result.value;
     const answer = fit && (await place.ask(call, { map: fit.body.map, ...more }, stage));
     return answer && this.result.value === fit ? answer : null;
+  }
+
+  /** Turn the path so that it looks as the fit at that step does. */
+  #align(path: Path, step: number): void {
+    const fit = this.result.value;
+    this.path.value = fit ? alignedPath(path, step, fit.coordinates, fit.k) : path;
   }
 
   #accept(fit: Fit): void {

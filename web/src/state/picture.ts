@@ -1,29 +1,22 @@
-/** From the coordinates of a fit to the points of a picture: two axes, one common scale, the unit square. */
+/** From the coordinates of a fit, or a step of a path, to the points of a picture. */
 
+import { decodeStep, type PathArrays } from "../render/path";
+import type { FrameArray } from "../transport/transport";
 import type { PathBody } from "./calls";
-
-/** Data coordinates are (picture * half + centre). Both axes share `half`, so distances keep their meaning. */
-export interface Frame {
-  centre: [number, number];
-  half: number;
-}
 
 export interface Picture {
   x: Float32Array;
   y: Float32Array;
-  frame: Frame;
   /** Whether the height only spreads the points because the fit has a single axis. */
   spread: boolean;
 }
 
 export interface Path {
   body: PathBody;
-  steps: Uint16Array;
-  low: Float32Array;
-  high: Float32Array;
+  arrays: PathArrays;
 }
 
-/** The height of the band over which the points of a map with one axis are spread, in units of its half width. */
+/** The height over which the points of a map with one axis are spread, as a share of its width. */
 const SPREAD = 0.35;
 
 /** The fractional part of the golden ratio: multiples of it fill an interval evenly. */
@@ -31,76 +24,52 @@ const GOLDEN = 0.6180339887498949;
 
 /** The picture of two columns of the (n, k) coordinates. */
 export function pictureOf(coordinates: ArrayLike<number>, k: number, axes: readonly [number, number]): Picture {
-  const n = k === 0 ? 0 : coordinates.length / k;
-  const x = column(coordinates, n, k, Math.min(axes[0], k - 1));
-  if (k < 2) return spreadOut(x);
-  return fitted(x, column(coordinates, n, k, Math.min(axes[1], k - 1)));
+  const x = column(coordinates, k, Math.min(axes[0], k - 1));
+  return k < 2 ? { x, y: spreadOver(x), spread: true } : { x, y: column(coordinates, k, Math.min(axes[1], k - 1)), spread: false };
 }
 
 /** The picture at one step of a path. */
-export function pictureOfStep(path: Path, index: number): Picture {
-  const n = path.steps.length / path.body.weights.length / 2;
-  const from = index * n * 2;
-  const [low0, low1] = [path.low[2 * index] ?? 0, path.low[2 * index + 1] ?? 0];
-  const unit0 = ((path.high[2 * index] ?? 0) - low0) / 65535;
-  const unit1 = ((path.high[2 * index + 1] ?? 0) - low1) / 65535;
-  const frame = frameOf([low0, low0 + unit0 * 65535], [low1, low1 + unit1 * 65535]);
-  const x = new Float32Array(n);
-  const y = new Float32Array(n);
-  const steps = path.steps;
-  for (let row = 0; row < n; row += 1) {
-    x[row] = (low0 + unit0 * steps[from + 2 * row]! - frame.centre[0]) / frame.half;
-    y[row] = (low1 + unit1 * steps[from + 2 * row + 1]! - frame.centre[1]) / frame.half;
+export function pictureOfStep({ arrays }: Path, index: number): Picture {
+  const { x, y } = decodeStep(arrays, index);
+  return arrays.high.every((high, at) => at % 2 === 0 || high === arrays.low[at]) ? { x, y: spreadOver(x), spread: true } : { x, y, spread: false };
+}
+
+/** The path, mirrored along an axis where the fit at that step looks the other way. */
+export function alignedPath(path: Path, step: number, coordinates: ArrayLike<number>, k: number): Path {
+  const { x, y } = decodeStep(path.arrays, step);
+  const mirrored = [x, y].map((values, axis) => axis < k && agreement(values, coordinates, k, axis) < 0);
+  if (!mirrored.includes(true)) return path;
+  const turn = (bounds: FrameArray) => {
+    const turned = bounds.map((value, at) => (mirrored[at % 2] ? -value : value));
+    return Object.assign(turned, { shape: bounds.shape }) as unknown as FrameArray;
+  };
+  return { body: path.body, arrays: { steps: path.arrays.steps, low: turn(path.arrays.low), high: turn(path.arrays.high) } };
+}
+
+/** The sum of products of both deviations from their means. */
+function agreement(values: Float32Array, coordinates: ArrayLike<number>, k: number, axis: number): number {
+  let [sum, both, other] = [0, 0, 0];
+  for (let row = 0; row < values.length; row++) {
+    const coordinate = coordinates[row * k + axis];
+    sum += values[row];
+    other += coordinate;
+    both += values[row] * coordinate;
   }
-  return { x, y, frame, spread: false };
+  return both - (sum * other) / Math.max(1, values.length);
 }
 
-/** A place of the data in the picture. */
-export function toPicture(frame: Frame, at: readonly [number, number]): [number, number] {
-  return [(at[0] - frame.centre[0]) / frame.half, (at[1] - frame.centre[1]) / frame.half];
-}
-
-/** A place of the picture in the data. */
-export function toData(frame: Frame, at: readonly [number, number]): [number, number] {
-  return [at[0] * frame.half + frame.centre[0], at[1] * frame.half + frame.centre[1]];
-}
-
-function column(coordinates: ArrayLike<number>, n: number, k: number, axis: number): Float32Array {
-  const values = new Float32Array(n);
-  for (let row = 0; row < n; row += 1) values[row] = coordinates[row * k + axis]!;
+function column(coordinates: ArrayLike<number>, k: number, axis: number): Float32Array {
+  const values = new Float32Array(coordinates.length / k);
+  for (let row = 0; row < values.length; row++) values[row] = coordinates[row * k + axis];
   return values;
 }
 
-function fitted(x: Float32Array, y: Float32Array): Picture {
-  const frame = frameOf(extent(x), extent(y));
-  for (let row = 0; row < x.length; row += 1) {
-    x[row] = (x[row]! - frame.centre[0]) / frame.half;
-    y[row] = (y[row]! - frame.centre[1]) / frame.half;
-  }
-  return { x, y, frame, spread: false };
-}
-
-function spreadOut(x: Float32Array): Picture {
-  const frame = frameOf(extent(x), [0, 0]);
-  const y = new Float32Array(x.length);
-  for (let row = 0; row < x.length; row += 1) {
-    x[row] = (x[row]! - frame.centre[0]) / frame.half;
-    y[row] = SPREAD * (2 * ((row * GOLDEN) % 1) - 1);
-  }
-  return { x, y, frame, spread: true };
-}
-
-function extent(values: Float32Array): [number, number] {
-  let low = Infinity;
-  let high = -Infinity;
-  for (const value of values) {
+function spreadOver(x: Float32Array): Float32Array {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of x) {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  return low <= high ? [low, high] : [0, 0];
-}
-
-function frameOf(x: [number, number], y: [number, number]): Frame {
-  const half = Math.max(x[1] - x[0], y[1] - y[0]) / 2;
-  return { centre: [(x[0] + x[1]) / 2, (y[0] + y[1]) / 2], half: half > 0 ? half : 1 };
+  const height = SPREAD * (high > low ? high - low : 1);
+  return Float32Array.from(x, (_, row) => height * (((row * GOLDEN) % 1) - 0.5));
 }

@@ -24,7 +24,14 @@ export function statesOf({ classes, heldOut, hidden, showTraining, selection }: 
 
 /** The rows among `ids` that are drawn, in order and once each. */
 export function drawnRows(ids: Iterable<number>, states: Uint8Array): Uint32Array {
-  const rows = new Set<number>();
-  for (const id of ids) if (id < states.length && states[id] !== HIDDEN) rows.add(id);
-  return Uint32Array.from(rows).sort();
+  const taken = new Uint8Array(states.length);
+  let count = 0;
+  for (const id of ids) {
+    if (id >= states.length || states[id] === HIDDEN || taken[id] === 1) continue;
+    taken[id] = 1;
+    count += 1;
+  }
+  const rows = new Uint32Array(count);
+  for (let id = 0, at = 0; at < count; id++) if (taken[id] === 1) rows[at++] = id;
+  return rows;
 }
