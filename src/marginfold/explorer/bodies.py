@@ -32,7 +32,7 @@ def map_body(
 ) -> dict[str, Any]:
     """Return what is told of a fitted map beside its coordinates."""
     estimator, k = fitted.estimator, fitted.coordinates.shape[1]
-    known = METHODS[method]
+    known = METHODS.get(method)  # None for one that was fitted before
     return {
         "method": method,
         "params": params,
@@ -48,11 +48,11 @@ def map_body(
         "gap": _largest(estimator, "gap_"),
         "notes": fitted.notes,
         "has": {
-            "loadings": hasattr(estimator, "loadings"),
-            "preimage": hasattr(estimator, "inverse_transform"),
-            "path": known.path,
-            "control": known.graph and params.get("graph_weight") != 0,
-            "suspects": True,
+            "loadings": known is not None and hasattr(estimator, "loadings"),
+            "preimage": known is not None and hasattr(estimator, "inverse_transform"),
+            "path": known is not None and known.path,
+            "control": known is not None and known.graph and params.get("graph_weight") != 0,
+            "suspects": known is not None,
         },
         "anchors": _anchors(estimator, classes),
     }

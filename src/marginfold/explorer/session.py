@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -52,10 +52,48 @@ MOST_PUSHES = 12
 MOST_CELLS = 500_000
 """Cells of the rows that one call asks for."""
 
+MOST_MAPS = 4
+"""Maps side by side on a page."""
+
 MOST_SUSPECTS = 500
 """Suspects that are listed."""
 
 LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A map that was fitted before the session, and the rows as it takes them.
+
+    Attributes
+    ----------
+    name : str
+        What it is called among the methods.
+    estimator : estimator
+        Fitted, with ``transform``.
+    X : array
+        All rows of the table, before its own treatment of columns.
+    """
+
+    name: str
+    estimator: Any
+    X: Any
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, held_out: Any = None) -> Given:
+        """Return a fitted map with its rows, the held-out ones last."""
+        if not hasattr(estimator, "transform"):
+            raise InvalidInputError(
+                f"{type(estimator).__name__} has no transform; a map places rows by it."
+            )
+        rows = np.asarray(X) if held_out is None else np.vstack([X, held_out[0]])
+        return cls(f"{type(estimator).__name__} as fitted", estimator, rows)
+
+    def listed(self) -> dict[str, Any]:
+        """Return it as a page is told of methods."""
+        title = f"{self.name}: it was fitted before, perhaps to some of these rows"
+        plain = {"group": "map", "path": False, "graph": False, "controls": [], "why_not": None}
+        return {"name": self.name, "title": title, "plan": "fitted already", **plain}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +127,8 @@ class Session:
         What is looked at; without, a table is opened by a call.
     workers : Workers, optional
         Where fits run; of its own by default.
+    given : Given, optional
+        A map of the table that is fitted already; it is shown first.
 
     Examples
     --------
@@ -104,7 +144,9 @@ class Session:
         table: Table | None = None,
         *,
         workers: Workers | None = None,
+        given: Given | None = None,
     ) -> None:
+        self._given = given
         self._own = workers is None
         self.workers = Workers() if workers is None else workers
         self._lock = threading.RLock()
@@ -198,7 +240,7 @@ class Session:
         table = self._table
         held_out = int(table.held_out.sum())
         counts = np.bincount(table.codes, minlength=len(table.classes))
-        body = {
+        body: dict[str, Any] = {
             "name": table.opened.name,
             "rows": len(table.opened.frame),
             "shown": len(table.labels),
@@ -219,6 +261,9 @@ class Session:
             "notes": list(table.notes),
             "methods": listed_methods(table.size),
         }
+        if self._given is not None:
+            body["methods"].insert(0, self._given.listed())
+            body["maps"] = [{"method": name, "params": {}} for name in (self._given.name, "LSVA")]
         return body | common, {
             "class": self._codes(),
             "held_out": table.held_out.astype(np.uint8),
@@ -252,11 +297,17 @@ class Session:
     # Fits ---------------------------------------------------------------------------------------
 
     def _plan(self, job: Job, method: str, params: Mapping[str, Any]) -> Answer:
+        if self._given is not None and method == self._given.name:
+            return {"seconds": [0.0, 0.0], "memory": 0, "text": "fitted already"}, {}
         cost = planned(method, self.table.size, params)
         return {"seconds": cost.seconds, "memory": cost.memory, "text": cost.text}, {}
 
     def _fit(self, job: Job, method: str, params: Mapping[str, Any]) -> Answer:
         table, rows = self.table, self.rows
+        if self._given is not None and method == self._given.name:
+            X = self._given.X[np.asarray(table.frame.index)]
+            placed = fits.place(self._given.estimator, replace(rows, X=X))
+            return self._keep(_Map(method, {}, placed, table, rows))
         estimator = estimator_of(method, table.size, params)
         fitted = self.workers.run(job, fits.fit_map, estimator, rows)
         settings = settings_of(method, table.size, params)
@@ -467,12 +518,19 @@ class Session:
         body = {"file_name": name, "media_type": media}
         return body, {"content": np.frombuffer(content, dtype=np.uint8)}
 
-    def page(self, maps: list[int]) -> str:
+    def page(self, maps: list[int] | None = None) -> str:
         """Return maps as one HTML file that needs no server.
 
         It has the rows, the paths over graph weights that were computed for these maps, and what
         stands in the legend; whatever would need a fit is left out.
+
+        Parameters
+        ----------
+        maps : list of int, optional
+            Numbers of fitted maps; by default the latest of each method, four at most. Where
+            nothing was fitted yet, PCA and LSVA with its path are.
         """
+        maps = maps or self._latest_maps()
         shown = [self._maps.get(number) for number in maps]
         body, arrays = self._describe(Job())
         asked = [{"method": each.method, "params": each.params} for each in shown]
@@ -486,6 +544,16 @@ class Session:
                 weight = each.params["graph_weight"]
                 answers.append(KeptAnswer("path", request, *self._path_answer(*path, weight)))
         return one_file(self.table.opened.name, answers, _plainly(shown))
+
+    def _latest_maps(self) -> list[int]:
+        if not self._maps.items():
+            asked = self._describe(Job())[0].get("maps", [{"method": "PCA"}, {"method": "LSVA"}])
+            for each in asked:
+                body, _ = self.handle("fit", each)
+                if body["has"]["path"]:
+                    self.handle("path", {"method": body["method"], "params": body["params"]})
+        latest = {each.method: number for number, each in reversed(self._maps.items())}
+        return list(latest.values())[-MOST_MAPS:]
 
     def _kept_rows(self) -> KeptAnswer:
         """Return the cells of all rows, or of none where they are too many for a file."""

@@ -61,6 +61,10 @@ def _imports(table: Table, estimators: Sequence[Any]) -> list[str]:
         module = type(part).__module__.split(".")
         home = "marginfold" if module[0] == "marginfold" else ".".join(module[:2])
         names.setdefault(home, set()).add(type(part).__name__)
+    names["marginfold.data"] = {"TableModel"}
+    if not table.opened.path:
+        names["marginfold.explorer.table"] = {"Table", "array_table"}
+        return _import_lines(names)
     data = {"TableModel", "inspect_columns", "read_labelled"}
     if table.opened.reading != AS_FOUND:
         data.add("Reading")
@@ -68,6 +72,10 @@ def _imports(table: Table, estimators: Sequence[Any]) -> list[str]:
     names["marginfold.protocols.splits"] = {"hold_out"}
     if table.sampled is not None:
         names["marginfold.compare.runs"] = {"sample_rows"}
+    return _import_lines(names)
+
+
+def _import_lines(names: dict[str, set[str]]) -> list[str]:
     return [f"from {home} import {', '.join(sorted(names[home]))}" for home in sorted(names)]
 
 
@@ -84,6 +92,15 @@ def _parts(estimator: Any) -> list[Any]:
 def _rows(table: Table) -> list[str]:
     """Return the lines that read, leave out, sample and split."""
     opened, reading = table.opened, table.opened.reading
+    if not opened.path:
+        given = "X, y" if opened.held_out is None else "X, y, held_out"
+        return [
+            f"given = array_table({given})  # what the explorer was given",
+            f"table = Table.of(given.opened, {table.target!r}, {[*table.ignored]!r}, "
+            f"{table.seed!r}, {table.share!r})",
+            "features, labels = table.frame, table.labels.copy()",
+            "held_out, columns = table.held_out, table.columns",
+        ]
     left_out = [*table.ignored, *table.left_out]
     target = None if is_set(opened.path) else table.target
     how = "" if reading == AS_FOUND else f", reading={reading!r}"

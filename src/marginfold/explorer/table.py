@@ -60,12 +60,15 @@ class Opened:
     path : str
         What a script reads it from.
     reading : Reading
+    held_out : array of bool or None
+        Which rows no fit may see, if that is not to be drawn.
     """
 
     name: str
     frame: pd.DataFrame
     path: str
     reading: Reading = AS_FOUND
+    held_out: Array | None = None
 
     @cached_property
     def targets(self) -> list[str]:
@@ -101,6 +104,60 @@ def open_table(path: str | os.PathLike[str], reading: Reading = AS_FOUND) -> Ope
     frame = read_table(path, reading=reading)
     name = str(path) if is_set(path) else Path(path).name
     return Opened(name, frame, str(path), reading)
+
+
+def array_table(X: Any, y: Any, held_out: Any = None, seed: int = 0) -> Table:
+    """Return rows and labels that are in memory as a table to look at.
+
+    Parameters
+    ----------
+    X, y : array-like
+        Rows, with names of columns if they have some, and labels.
+    held_out : tuple (X, y), optional
+        More of them, that no fit sees; by default a part of X is held out.
+    seed : int, default=0
+        Of that draw.
+
+    Examples
+    --------
+    >>> from marginfold.explorer.table import array_table
+    >>> table = array_table([[0.0, 1.0], [1.0, 0.0]] * 10, ["a", "b"] * 10)
+    >>> table.target, table.held_out.sum()
+    ('label', np.int64(6))
+    """
+    import pandas
+
+    parts = [(X, y)] if held_out is None else [(X, y), held_out]
+    frames = []
+    for rows, labels in parts:
+        frame = _framed(rows)
+        if len(frame) != len(labels):
+            raise InvalidInputError(f"{len(frame)} rows have {len(labels)} labels; give as many.")
+        target = str(getattr(y, "name", None) or "label")
+        while target in frame.columns:
+            target += "_"
+        frames.append(frame.assign(**{target: np.asarray(labels)}))
+    if any(list(frame.columns) != list(frames[0].columns) for frame in frames):
+        raise InvalidInputError("X and the rows of held_out have other columns; give the same.")
+    whole = pandas.concat(frames, ignore_index=True)
+    if whole[target].isna().any():
+        raise InvalidInputError("labels are missing; give those rows only that have one.")
+    mask = None if held_out is None else np.arange(len(whole)) >= len(frames[0])
+    return Table.of(Opened("rows", whole, "", held_out=mask), target, seed=seed)
+
+
+def _framed(X: Any) -> pd.DataFrame:
+    """Return rows as a pandas table; columns without names are called x1, x2 ..."""
+    import pandas
+
+    if hasattr(X, "to_pandas"):  # polars, pyarrow
+        X = X.to_pandas()
+    if isinstance(X, pandas.DataFrame):
+        return X.rename(columns=str).reset_index(drop=True)
+    rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    if rows.ndim != 2:
+        raise InvalidInputError(f"X has rows and columns; got an array of shape {rows.shape}.")
+    return pandas.DataFrame(rows, columns=[f"x{k + 1}" for k in range(rows.shape[1])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +232,7 @@ class Table:
         columns, left_out = _usable(features, opened.reading)
         n, most = len(labels), min(MOST_ROWS, MOST_CELLS // (len(features.columns) + 1))
         sampled = None
+        held_out = opened.held_out if held_out is None else held_out
         if held_out is not None:
             held_out = np.asarray(held_out, dtype=bool)[np.asarray(features.index)]
         elif n > most:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 EXTRAS = {
+    "anywidget": "notebook",
     "dask": "dask",
     "distributed": "dask",
     "faiss": "faiss",

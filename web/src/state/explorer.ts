@@ -209,7 +209,8 @@ export class Explorer {
     await map.settle();
     const fit = map.result.value;
     if (!fit) return null;
-    const answer = await this.exporting.ask("export", { map: fit.body.map, kind, axes: map.axes.value }, "Writing the file");
+    const maps = kind === "html" ? this.maps.value.flatMap((each) => each.result.value?.body.map ?? []) : [];
+    const answer = await this.exporting.ask("export", { map: fit.body.map, kind, axes: map.axes.value, maps }, "Writing the file");
     if (!answer) return null;
     const body = answer.body as ExportBody;
     const content = answer.arrays.content as unknown as Uint8Array<ArrayBuffer>;
