@@ -121,6 +121,38 @@ def paired_interval(
     return Interval(mean, mean - half, mean + half, p_value)
 
 
+@dataclass(frozen=True)
+class Share:
+    """A share of rows, such as those answered wrongly, with its interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        value, low, high = (f"{100 * part:.1f}" for part in (self.value, self.low, self.high))
+        return f"{value} % ({low} to {high}) of {self.n} rows"
+
+
+def share_interval(count: int, n: int) -> Share:
+    """Return the share of ``count`` among ``n`` independent rows, with Wilson's interval.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.statistics import share_interval
+    >>> print(share_interval(15, 360))
+    4.2 % (2.5 to 6.8) of 360 rows
+    """
+    if not 0 <= count <= n or n < 1:
+        raise InvalidInputError(
+            f"share_interval got {count} of {n} rows; it needs at least one row, and not more "
+            "counted than there are."
+        )
+    found = stats.binomtest(count, n).proportion_ci(CONFIDENCE, method="wilson")
+    return Share(count / n, float(found.low), float(found.high), n)
+
+
 def wins(a: ArrayLike, b: ArrayLike, *, larger_is_better: bool = False) -> Wins:
     """Count the data sets on which the first method beats the second, with two paired tests.
 

@@ -16,7 +16,9 @@ EXTRAS = {
     "pyarrow": "parquet",
     "rich": "cli",
     "skops": "cli",
+    "starlette": "explorer",
     "typer": "cli",
+    "uvicorn": "explorer",
 }
 """The extra of marginfold that installs each optional package."""
 

@@ -1,0 +1,122 @@
+"""A session as a Python script that draws the same maps.
+
+The script is built of the ``repr`` of values, and never run here: whatever a table or a page calls
+its columns and files, it stays a string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from marginfold.data.reading import AS_FOUND
+from marginfold.data.tables import is_set
+from marginfold.explorer.table import Table
+from marginfold.graphs.rule import GraphRule
+from marginfold.linalg.tall import Array
+
+
+def script(table: Table, labels: Array, estimators: Sequence[tuple[str, Any]]) -> str:
+    """Return a script that computes the coordinates of all rows by each estimator.
+
+    Its last names are ``held_out``, which rows no fit has seen, and ``coordinates``, a list with an
+    array for each estimator.
+
+    Parameters
+    ----------
+    table : Table
+    labels : array
+        As they are now; where they differ from the table's, the script edits them too.
+    estimators : sequence of pairs
+        The name of a method and the unfitted estimator.
+    """
+    lines = [
+        '"""Maps as they were on the screen."""',
+        "",
+        *_imports(table, [estimator for _, estimator in estimators]),
+        "",
+        *_rows(table),
+        *_edits(table, labels),
+        "",
+        "maps = [",
+        *(f"    {_written(estimator)},  # {_word(name)}" for name, estimator in estimators),
+        "]",
+        "coordinates = []",
+        "for method in maps:",
+        "    model = TableModel.fit(",
+        f"        method, features[~held_out], labels[~held_out], {table.target!r}, columns",
+        "    )",
+        "    coordinates.append(model.transform(features))",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _imports(table: Table, estimators: Sequence[Any]) -> list[str]:
+    """Return the lines that import what the script names."""
+    names: dict[str, set[str]] = {}
+    for part in (part for estimator in estimators for part in _parts(estimator)):
+        module = type(part).__module__.split(".")
+        home = "marginfold" if module[0] == "marginfold" else ".".join(module[:2])
+        names.setdefault(home, set()).add(type(part).__name__)
+    data = {"TableModel", "inspect_columns", "read_labelled"}
+    if table.opened.reading != AS_FOUND:
+        data.add("Reading")
+    names["marginfold.data"] = data
+    names["marginfold.protocols.splits"] = {"hold_out"}
+    if table.sampled is not None:
+        names["marginfold.compare.runs"] = {"sample_rows"}
+    return [f"from {home} import {', '.join(sorted(names[home]))}" for home in sorted(names)]
+
+
+def _parts(estimator: Any) -> list[Any]:
+    """Return an estimator and what it is made of, as far as a ``repr`` shows it."""
+    inside = [
+        value
+        for value in estimator.get_params(deep=True).values()
+        if isinstance(value, (BaseEstimator, GraphRule)) and not isinstance(value, type)
+    ]
+    return [estimator, *inside]
+
+
+def _rows(table: Table) -> list[str]:
+    """Return the lines that read, leave out, sample and split."""
+    opened, reading = table.opened, table.opened.reading
+    left_out = [*table.ignored, *table.left_out]
+    target = None if is_set(opened.path) else table.target
+    how = "" if reading == AS_FOUND else f", reading={reading!r}"
+    lines = [
+        f"drop = {left_out!r}",
+        "features, labels = read_labelled(",
+        f"    {opened.path!r}, {target!r}, drop=drop, drop_missing=True{how}",
+        ")",
+        f"columns = inspect_columns(features{how})",
+    ]
+    if table.sampled is not None:
+        lines += [
+            f"rows = sample_rows(labels, {len(table.labels)})",
+            "features, labels = features.iloc[rows], labels[rows]",
+        ]
+    return [*lines, f"held_out = hold_out(labels, {table.share!r}, seed={table.seed!r})"]
+
+
+def _edits(table: Table, labels: Array) -> list[str]:
+    """Return the lines that change labels as it was done by hand."""
+    changed = np.flatnonzero(labels != table.labels)
+    if not len(changed):
+        return []
+    edits = {int(row): labels[row].item() for row in changed}
+    return [
+        f"for row, label in {edits!r}.items():  # labels edited after looking",
+        "    labels[row] = label",
+    ]
+
+
+def _written(estimator: Any) -> str:
+    return " ".join(estimator.__repr__(N_CHAR_MAX=10**9).split())
+
+
+def _word(name: str) -> str:
+    return "".join(letter for letter in name if letter.isalnum() or letter in " -_")
