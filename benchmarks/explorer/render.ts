@@ -5,6 +5,7 @@ import { FADED, NORMAL, SELECTED, type Points, type Renderer, type Size, type Vi
 import { makeGrid } from "../../web/src/select/grid";
 import { lasso } from "../../web/src/select/lasso";
 import { nearest } from "../../web/src/select/nearest";
+import { generator } from "../../web/src/select/random";
 import { shaped } from "../../web/src/transport/frames";
 
 const WEIGHTS = 30;
@@ -151,12 +152,5 @@ function circle(phase: number): Float64Array {
   });
 }
 
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 Object.assign(globalThis, { measure, picture });

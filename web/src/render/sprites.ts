@@ -22,7 +22,7 @@ const DIAMETERS: [number, number][] = [
 ];
 const SMALLEST = 3;
 
-/** Width of an open marker's line relative to its radius. */
+/** Width of an open marker's line relative to its radius; never so wide that its middle is filled. */
 const LINE = 0.45;
 
 /** An odd number of device pixels for each marker, so that it has a middle pixel. */
@@ -42,7 +42,7 @@ export function makeSheet(size: number): SpriteSheet {
 
 function makeSprite(shape: Shape, size: number, open: boolean): Sprite {
   const radius = size / 2;
-  const line = Math.max(1, LINE * radius);
+  const line = Math.min(Math.max(1, LINE * radius), depth(shape, 0, 0, radius) - 0.5);
   const coverage = new Uint8Array(size * size);
   for (let row = 0; row < size; row++)
     for (let column = 0; column < size; column++) {
