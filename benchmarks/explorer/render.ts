@@ -1,4 +1,5 @@
 /** What render.py measures in the page: two maps, drawn by one renderer, with synthetic rows. */
+import { pixelsOf } from "../../web/harness/pixels";
 import { createRenderer } from "../../web/src/render/create";
 import { decodeStep, type PathArrays } from "../../web/src/render/path";
 import { FADED, NORMAL, SELECTED, type Points, type Renderer, type Size, type View } from "../../web/src/render/renderer";
@@ -79,13 +80,12 @@ async function measure(kind: "webgl2" | "canvas", rows: number, size: Size, repe
 }
 
 /** The pixels of one picture, to compare renderers: about as many markers of each kind as there are. */
-function picture(kind: "webgl2" | "canvas", rows: number, size: Size): { kind: string; pixels: number[] } {
+function picture(kind: "webgl2" | "canvas", rows: number, size: Size): { kind: string; pixels: string } {
   const data = makeRows(rows);
   const state = Uint8Array.from(data.state, (_, row) => [1, 2, 3, 5, 6, 7, 0][row % 7]);
   const { renderer, canvas } = makeMap(kind, size);
   show(renderer, { ...data, colour: Uint16Array.from(data.colour, (_, row) => row % 50), state });
-  const { width, height } = canvas;
-  const pixels = Array.from(canvas.getContext("2d")!.getImageData(0, 0, width, height).data);
+  const pixels = pixelsOf(canvas);
   const used = renderer.kind;
   renderer.dispose();
   canvas.remove();
