@@ -1,13 +1,15 @@
-"""The explorer's renderers in a real browser: two maps at 50,000 and 100,000 rows, WebGL2 in software and Canvas 2D.
+"""The explorer's renderers in a real browser: two maps, WebGL2 in software and Canvas 2D.
 
 Needs Node (the page is built from web/), the package playwright and a Chromium on this machine:
 
     pip install playwright
     python benchmarks/explorer/render.py [--quick] [--chromium /usr/bin/chromium]
 
-Times are milliseconds of the wall clock: what a person waits. "until the pixels are there" and all lines without
-such a remark read one pixel back from each map, so that nothing is left to do in the background.
+Times are milliseconds of the wall clock: what a person waits. All lines but "from frame to frame"
+read one pixel back from each map, so that nothing is left to do in the background.
 """
+
+from __future__ import annotations
 
 import argparse
 import base64
@@ -32,6 +34,9 @@ BROWSERS = {"webgl2": SOFTWARE_GL, "canvas": ["--disable-gpu"]}
 
 #: One map in CSS pixels: two of them side by side on a screen of 1600 x 900.
 SIZE = {"width": 760, "height": 620, "ratio": 1}
+
+#: Levels of 255 by which blended edges may differ.
+CLOSE = 8
 
 #: Bars in milliseconds: (measurement, rows) -> statistic and bar for each renderer.
 BARS = {
@@ -122,7 +127,10 @@ def agreement(pictures: dict[str, dict[str, Any]]) -> str:
     first, second = (read_pixels(each["pixels"]) for each in pictures.values())
     apart = np.abs(first - second).max(axis=1)
     drawn = (first < 255).any(axis=1).sum()
-    return f"On white, {(apart > 8).sum()} of {drawn} drawn pixels differ by more than 8 of 255; the others by {apart[apart <= 8].max():.0f} at most."
+    return (
+        f"On white, {(apart > CLOSE).sum()} of {drawn} drawn pixels differ by more than {CLOSE} "
+        f"of 255; the others by {apart[apart <= CLOSE].max():.0f} at most."
+    )
 
 
 def read_pixels(text: str) -> np.ndarray:

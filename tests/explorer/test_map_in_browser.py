@@ -1,4 +1,6 @@
-"""The explorer's map in a real browser, under the page's policy: both renderers, a lost context, mouse and keys."""
+"""The explorer's map in a real browser, under the page's policy: renderers, mouse and keys."""
+
+from __future__ import annotations
 
 import base64
 import contextlib
@@ -16,10 +18,14 @@ WEB = Path(__file__).resolve().parents[2] / "web"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 SOFTWARE_GL = ["--enable-unsafe-swiftshader", "--use-gl=angle", "--use-angle=swiftshader"]
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "
+    "require-trusted-types-for 'script'"
 )
-PAGE = '<!doctype html><link rel="stylesheet" href="map.css"><script type="module" src="map.js"></script>'
+PAGE = (
+    '<!doctype html><link rel="stylesheet" href="map.css">'
+    '<script type="module" src="map.js"></script>'
+)
 WIDTH, HEIGHT = 420, 320
 
 #: Levels of 255 by which blended edges of the two renderers may differ.
@@ -129,7 +135,8 @@ def make_rows(n=3000):
 def wait_until_drawn(page, kind):
     """Wait until every map was drawn by a renderer."""
     page.wait_for_function(
-        "(kind) => [...document.querySelectorAll('canvas.mf-points')].every((each) => each.dataset.renderer === kind)",
+        """(kind) => [...document.querySelectorAll('canvas.mf-points')]
+            .every((each) => each.dataset.renderer === kind)""",
         arg=kind,
     )
 
@@ -150,16 +157,11 @@ def last_told(page, kind):
 def places(page, rows):
     """Where rows lie, in pixels of the window."""
     view = page.evaluate("view()")
-    left, top = page.evaluate(
-        "() => { const box = document.querySelector('.mf-map').getBoundingClientRect(); return [box.left, box.top]; }"
-    )
+    box = page.locator(".mf-map").bounding_box()
     assert view is not None, "the test has to choose a view first"
-    across = left + WIDTH / 2 + (rows["x"].astype(float) - view["x"]) * view["scale"]
-    down = (
-        top
-        + HEIGHT / 2
-        - (rows["y"].astype(float) - view["y"]) * view["scale"] * view.get("stretch", 1)
-    )
+    across = box["x"] + WIDTH / 2 + (rows["x"].astype(float) - view["x"]) * view["scale"]
+    upwards = view["scale"] * view.get("stretch", 1)
+    down = box["y"] + HEIGHT / 2 - (rows["y"].astype(float) - view["y"]) * upwards
     return np.column_stack([across, down])
 
 
@@ -300,7 +302,8 @@ def test_names_are_text_and_regions_lie_under_the_points(open_maps, renderer):
     corners = page.evaluate("""() => {
         const canvas = document.querySelector('canvas.mf-regions');
         const context = canvas.getContext('2d');
-        const at = (x, y) => Array.from(context.getImageData(x * canvas.width | 0, y * canvas.height | 0, 1, 1).data).join();
+        const { width, height } = canvas;
+        const at = (x, y) => context.getImageData(x * width | 0, y * height | 0, 1, 1).data.join();
         return [at(0.3, 0.3), at(0.7, 0.3), at(0.3, 0.7), at(0.7, 0.7)];
     }""")
     assert len(set(corners)) == 4

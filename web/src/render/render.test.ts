@@ -88,10 +88,15 @@ describe("the CPU renderer", () => {
 });
 
 describe("markers", () => {
-  test("have an odd number of pixels, fewer for more rows, and more on a finer screen", () => {
-    const sizes = [100, 5_000, 50_000, 200_000].map((rows) => markerSize(rows, 1));
-    expect(sizes).toEqual([9, 7, 5, 3]);
-    for (const ratio of [1, 1.25, 1.5, 2, 3]) expect(markerSize(5_000, ratio) % 2).toBe(1);
+  test("have an odd number of pixels, fewer for more rows or a smaller map, and more on a finer screen", () => {
+    const screen = { width: 760, height: 620, ratio: 1 };
+    expect([0, 100, 7_000, 15_000, 200_000].map((rows) => markerSize(rows, screen))).toEqual([9, 9, 7, 5, 3]);
+    expect(markerSize(7_000, { ...screen, width: 200 })).toBe(3);
+    for (const ratio of [1, 1.25, 1.5, 2, 3]) {
+      const size = markerSize(5_000, { ...screen, ratio });
+      expect(size % 2).toBe(1);
+      expect(Math.abs(size - 8.6 * ratio)).toBeLessThan(2);
+    }
   });
 
   test.each([3, 5, 7, 9, 15])("of %i pixels are open in the middle for training rows, and all shapes differ", (size) => {
