@@ -5,15 +5,11 @@ It listens on 127.0.0.1; who may call is decided by `marginfold.explorer.guard`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import secrets
 import socket
-import struct
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +21,15 @@ from starlette.routing import Route
 
 from marginfold.data.tables import SUFFIXES
 from marginfold.errors import InvalidInputError
-from marginfold.explorer.frames import frame
 from marginfold.explorer.guard import Guard
 from marginfold.explorer.jobs import Job, Workers
-from marginfold.explorer.session import Answer, Session, answered
+from marginfold.explorer.session import Answer, Session
+from marginfold.explorer.streams import Streams
 from marginfold.explorer.table import Table
 from marginfold.explorer.tabs import Tabs
 
 MOST_UPLOAD, MOST_BODY = 200_000_000, 5_000_000
 """Bytes of a table that is sent, and of the parameters of a call."""
-
-THREADS = 16
-"""Calls that are answered at once; fits among them wait for a worker."""
 
 STATIC = Path(__file__).parent / "static"
 FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
@@ -57,7 +50,7 @@ class Server:
     def __init__(self, table: Table | None = None, port: int = 0) -> None:
         self.workers = Workers()
         self._tabs = Tabs(lambda: Session(table, workers=self.workers))
-        self._jobs, self._threads = set[Job](), ThreadPoolExecutor(THREADS)
+        self._streams = Streams()
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))
@@ -80,10 +73,9 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for job in list(self._jobs):
-            job.cancel()
+        self._streams.cancel()
         self.workers.close()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._streams.close()
         self._socket.close()
         self._folder.cleanup()
 
@@ -116,7 +108,7 @@ class Server:
                 return self._open(self._tabs.session(tab), name, content, job)
             return self._tabs.session(tab).handle(call, _parameters(content), job)
 
-        return StreamingResponse(self._frames(work), media_type="application/octet-stream")
+        return StreamingResponse(self._streams.frames(work), media_type="application/octet-stream")
 
     def _open(self, session: Session, name: str, content: bytes, job: Job) -> Answer:
         """Open a table that was sent: a file under a name of ours, there while it is read."""
@@ -127,28 +119,6 @@ class Server:
             return session.open_file(str(file), name, job)
         finally:
             file.unlink(missing_ok=True)
-
-    async def _frames(self, work: Callable[[Job], Answer]) -> AsyncIterator[bytes]:
-        """Yield progress and the answer, each with its length; who stops listening cancels."""
-        loop, inbox = asyncio.get_running_loop(), asyncio.Queue[tuple[bytes, bool]]()
-
-        def say(content: bytes, last: bool) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(inbox.put_nowait, (content, last))
-
-        def tell(stage: str, done: int, total: int | None) -> None:
-            say(frame("progress", {"stage": stage, "done": done, "total": total}), False)
-
-        job, last = Job(tell), False
-        self._jobs.add(job)
-        try:
-            self._threads.submit(lambda: say(answered(lambda: work(job)), True))
-            while not last:
-                content, last = await inbox.get()
-                yield struct.pack("<I", len(content)) + content
-        finally:
-            job.cancel()
-            self._jobs.discard(job)
 
 
 async def _body(request: Request, most: int) -> bytes | None:
