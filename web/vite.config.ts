@@ -3,9 +3,17 @@ import { defineConfig } from "vitest/config";
 
 const STATIC = "../src/marginfold/explorer/static";
 
+/** What each mode builds; `bench` and `map` are pages of benchmarks/explorer and of the browser tests. */
+const INPUTS: Record<string, string> = {
+  page: "src/page.tsx",
+  widget: "src/widget.tsx",
+  bench: "../benchmarks/explorer/render.ts",
+  map: "harness/map.tsx",
+};
+
 /**
  * Two self-contained ES modules, built by mode: `page` (page.js, page.css, page.html) for the server and the
- * exported file, `widget` (widget.js) for anywidget; `bench` is what benchmarks/explorer measures. No hash and no date: the same sources give the same bytes.
+ * exported file, `widget` (widget.js) for anywidget. No hash and no date: the same sources give the same bytes.
  */
 export default defineConfig(({ mode }) => ({
   build: {
@@ -16,7 +24,7 @@ export default defineConfig(({ mode }) => ({
     modulePreload: false,
     copyPublicDir: false,
     rollupOptions: {
-      input: { [mode]: mode === "bench" ? "../benchmarks/explorer/render.ts" : `src/${mode}.tsx` },
+      input: { [mode]: INPUTS[mode] },
       preserveEntrySignatures: "strict",
       output: { format: "es", entryFileNames: "[name].js", assetFileNames: "[name][extname]", codeSplitting: false },
     },

@@ -1,10 +1,12 @@
 /** What render.py measures in the page: two maps, drawn by one renderer, with synthetic rows. */
+import { pixelsOf } from "../../web/harness/pixels";
 import { createRenderer } from "../../web/src/render/create";
 import { decodeStep, type PathArrays } from "../../web/src/render/path";
 import { FADED, NORMAL, SELECTED, type Points, type Renderer, type Size, type View } from "../../web/src/render/renderer";
 import { makeGrid } from "../../web/src/select/grid";
 import { lasso } from "../../web/src/select/lasso";
 import { nearest } from "../../web/src/select/nearest";
+import { generator } from "../../web/src/select/random";
 import { shaped } from "../../web/src/transport/frames";
 
 const WEIGHTS = 30;
@@ -78,13 +80,12 @@ async function measure(kind: "webgl2" | "canvas", rows: number, size: Size, repe
 }
 
 /** The pixels of one picture, to compare renderers: about as many markers of each kind as there are. */
-function picture(kind: "webgl2" | "canvas", rows: number, size: Size): { kind: string; pixels: number[] } {
+function picture(kind: "webgl2" | "canvas", rows: number, size: Size): { kind: string; pixels: string } {
   const data = makeRows(rows);
   const state = Uint8Array.from(data.state, (_, row) => [1, 2, 3, 5, 6, 7, 0][row % 7]);
   const { renderer, canvas } = makeMap(kind, size);
   show(renderer, { ...data, colour: Uint16Array.from(data.colour, (_, row) => row % 50), state });
-  const { width, height } = canvas;
-  const pixels = Array.from(canvas.getContext("2d")!.getImageData(0, 0, width, height).data);
+  const pixels = pixelsOf(canvas);
   const used = renderer.kind;
   renderer.dispose();
   canvas.remove();
@@ -151,12 +152,5 @@ function circle(phase: number): Float64Array {
   });
 }
 
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 Object.assign(globalThis, { measure, picture });

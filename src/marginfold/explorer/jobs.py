@@ -44,6 +44,10 @@ SOURCE = "from marginfold.explorer.jobs import serve; serve()"
 """What a worker runs."""
 
 
+READY = "ready"
+"""What a worker says first."""
+
+
 class UnexpectedError(RuntimeError):
     """A defect: an error that marginfold did not raise on purpose."""
 
@@ -156,11 +160,11 @@ class Workers:
             worker.end()
 
     def _taken(self) -> _Worker:
+        """Return a worker that is free, one that has begun if there is such, else a new one."""
         with self._lock:
-            while self._free:
-                worker = self._free.pop()
-                if worker.alive:
-                    return worker
+            self._free = sorted(filter(lambda worker: worker.alive, self._free), key=_is_ready)
+            if self._free:
+                return self._free.pop()
         return self._begin()
 
     def _begin(self) -> _Worker:
@@ -197,8 +201,10 @@ class _Worker:
         )
         self._numbers = count()
         self._inbox: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-        self._ended = False
-        threading.Thread(target=self._read, daemon=True).start()
+        self._outbox: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
+        self.ready = self._ended = False
+        for side in (self._read, self._write):
+            threading.Thread(target=side, daemon=True).start()
 
     @property
     def alive(self) -> bool:
@@ -208,12 +214,12 @@ class _Worker:
     def run(self, job: Job, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Have a function called and pass on what comes of it."""
         number = next(self._numbers)
-        self._send(("run", number, function, args))
+        self._outbox.put(("run", number, function, args))
         asked: float | None = None
         while True:
             if job.cancelled and asked is None:
                 asked = time.monotonic()
-                self._send(("cancel", number))
+                self._outbox.put(("cancel", number))
             if asked is not None and time.monotonic() > asked + GRACE:
                 self.end()
                 raise CancelledError("cancelled; nothing of this work is kept.")
@@ -237,6 +243,7 @@ class _Worker:
     def end(self) -> None:
         """End the process now."""
         self._ended = True
+        self._outbox.put(None)
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -244,19 +251,26 @@ class _Worker:
                 assert pipe is not None
                 pipe.close()
 
-    def _send(self, message: tuple[Any, ...]) -> None:
+    def _write(self) -> None:
+        """Send what is to be sent: a process that does not read yet keeps nobody waiting."""
         assert self._process.stdin is not None
-        with suppress(OSError):  # a process that is gone tells so by its other pipe
-            pickle.dump(message, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-            self._process.stdin.flush()
+        with suppress(OSError, ValueError):  # one that is gone tells so by its other pipe
+            while (message := self._outbox.get()) is not None:
+                pickle.dump(message, self._process.stdin, pickle.HIGHEST_PROTOCOL)
+                self._process.stdin.flush()
 
     def _read(self) -> None:
         """Put what the process says into the inbox, until it says no more."""
         assert self._process.stdout is not None
         with suppress(Exception):
+            self.ready = pickle.load(self._process.stdout) == READY
             while True:
                 self._inbox.put(pickle.load(self._process.stdout))
         self._inbox.put(("gone",))
+
+
+def _is_ready(worker: _Worker) -> bool:
+    return worker.ready
 
 
 def _error(name: str, message: str) -> Exception:
@@ -306,6 +320,7 @@ class _Child:
 
     def work(self) -> None:
         """Make calls for ever."""
+        self._say(pickle.dumps(READY))
         while True:
             number, function, args = self._calls.get()
             try:

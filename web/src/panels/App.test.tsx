@@ -50,7 +50,7 @@ test("both errors stand beside each map, the training error marked as seen by th
 
 test("every control has a name", async () => {
   await show();
-  for (const words of ["Settings", "Axes", "Decision regions", "Export"]) {
+  for (const words of ["Settings", "Axes", "Regions", "Export"]) {
     for (const each of root.querySelectorAll("button")) if (each.textContent === words) each.click();
     await drawn();
     for (const control of root.querySelectorAll("input, select, button, summary")) {
@@ -89,7 +89,7 @@ test("markup in names and cells is shown as text", async () => {
 
 test("a file without a server offers nothing that needs one", async () => {
   await show("static");
-  for (const words of ["Settings", "Export", "Suspect labels", "Add a map", "Copy as Python", "Open another table"]) {
+  for (const words of ["Settings", "Export", "Suspects", "Add a map", "Copy as Python", "Open …"]) {
     expect(button(words), words).toBeUndefined();
   }
   expect(button("Axes")).toBeDefined();

@@ -41,8 +41,8 @@ export function Header({ description }: { description: Description }) {
         )}
         {explorer.hasServer && <CodeDialog />}
         {explorer.mode === "page" && (
-          <button type="button" onClick={() => void explorer.closeTable()}>
-            Open another table
+          <button type="button" aria-label="Open another table" onClick={() => explorer.closeTable()}>
+            Open …
           </button>
         )}
       </div>

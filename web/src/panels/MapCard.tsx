@@ -23,7 +23,7 @@ export function MapCard({ map, number }: { map: MapPanel; number: number }) {
       <MethodChooser map={map} number={number} removable={explorer.maps.value.length > 1} />
       <Rates map={map} />
       <div class={map.control.value ? "plots pair" : "plots"}>
-        <div class="plot">
+        <div class="plot" onFocusOut={() => explorer.hover(null, map)}>
           <PanelPicture map={map} number={number} />
           <div class="over">
             <Busy of={map.fitting} />
@@ -79,8 +79,8 @@ function Tools({ map }: { map: MapPanel }) {
     ["settings", "Settings", server && (map.info?.controls.length ?? 0) > 0],
     ["axes", "Axes", map.result.value!.k > 1],
     ["shuffled", "Shuffled graph", server && has.control],
-    ["regions", "Decision regions", server && map.result.value!.k > 1],
-    ["suspects", "Suspect labels", server && has.suspects],
+    ["regions", "Regions", server && map.result.value!.k > 1],
+    ["suspects", "Suspects", server && has.suspects],
     ["export", "Export", server],
   ];
   const usable = tools.filter(([, , there]) => there);

@@ -17,6 +17,11 @@ export function Opening() {
       {explorer.transport.upload && <DropPlace />}
       <Problem of={explorer.opening} />
       <Busy of={explorer.opening} />
+      {explorer.description.value?.name && (
+        <button type="button" onClick={() => void explorer.describe()}>
+          Back to {explorer.description.value.name}
+        </button>
+      )}
       {sets.length > 0 && (
         <section aria-labelledby="bundled">
           <h2 id="bundled">Or begin with a bundled set</h2>
@@ -58,7 +63,7 @@ function DropPlace() {
       }}
     >
       <strong>Drop a table here</strong>
-      <span>or choose a file: CSV, TSV, ARFF, Parquet and others</span>
+      <span>or choose a file: CSV (also gzipped) or Parquet</span>
       <input type="file" onChange={(event) => open(event.currentTarget.files)} />
     </label>
   );

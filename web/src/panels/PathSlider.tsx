@@ -84,7 +84,7 @@ function Curve({ weights, errors, step }: { weights: number[]; errors: ErrorRate
       <div class="ends quiet" aria-hidden="true">
         <span>{readable(weights[0])}</span>
         <span>
-          held-out error {percent(best)} to {percent(worst)}
+          held-out error {best === worst ? percent(best) : `${percent(best)} to ${percent(worst)}`}
         </span>
         <span>{readable(weights[weights.length - 1])}</span>
       </div>

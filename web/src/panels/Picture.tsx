@@ -1,10 +1,10 @@
 /** The map of a panel and, beside it, the one of a shuffled graph: linked, with names at the middle of each class. */
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Anchor } from "../map/labels";
 import { Map } from "../map/Map";
 import { pathExtent } from "../render/path";
-import type { Points } from "../render/renderer";
+import type { Points, View } from "../render/renderer";
 import type { Explorer } from "../state/explorer";
 import type { MapPanel, Regions } from "../state/panel";
 import { pictureOf, type Picture } from "../state/picture";
@@ -27,6 +27,8 @@ export function PanelPicture({ map, number }: { map: MapPanel; number: number })
       <Linked
         map={map}
         picture={picture}
+        view={map.view.value}
+        onView={(view) => (map.view.value = view)}
         extent={extent}
         regions={drawnRegions}
         description={`Map ${number}, ${map.method.value}, of ${shownRows(explorer)}.`}
@@ -54,11 +56,12 @@ export function PanelPicture({ map, number }: { map: MapPanel; number: number })
 export function GhostPicture({ map }: { map: MapPanel }) {
   const control = map.control.value!;
   const axes = map.axes.value;
+  const [view, setView] = useState<View | null>(null);
   const picture = useMemo(() => pictureOf(control.fit.coordinates, control.fit.k, axes), [control, axes]);
   return (
     <figure class="ghost">
       <div class="plot">
-        <Linked map={map} picture={picture} description={`${map.method.value} on a shuffled graph.`} />
+        <Linked map={map} picture={picture} view={view} onView={setView} description={`${map.method.value} on a shuffled graph.`} />
       </div>
       <figcaption class="quiet">The same method on a shuffled graph</figcaption>
     </figure>
@@ -68,13 +71,15 @@ export function GhostPicture({ map }: { map: MapPanel }) {
 interface LinkedProps {
   map: MapPanel;
   picture: Picture;
+  view: View | null;
+  onView(view: View | null): void;
   description: string;
   extent?: [number, number, number, number] | null;
   regions?: ReturnType<typeof regionsOf> | null;
 }
 
 /** A map whose pointed, pinned and selected rows are those of all maps. */
-function Linked({ map, picture, description, extent, regions }: LinkedProps) {
+function Linked({ map, picture, view, onView, description, extent, regions }: LinkedProps) {
   const explorer = useExplorer();
   const [classes, states, axes, fit] = [explorer.classes.value, explorer.states.value, map.axes.value, map.result.value];
   const points = useMemo(() => ({ x: picture.x, y: picture.y, colour: classes, state: states }), [picture, classes, states]);
@@ -83,7 +88,7 @@ function Linked({ map, picture, description, extent, regions }: LinkedProps) {
   return (
     <Map
       points={points}
-      view={map.view.value}
+      view={view}
       extent={extent ?? null}
       tool={explorer.tool.value}
       hovered={explorer.hovered.value?.row ?? null}
@@ -93,7 +98,7 @@ function Linked({ map, picture, description, extent, regions }: LinkedProps) {
       labels={[names[axes[0]] ?? "", picture.spread ? "spread only, no second axis" : (names[axes[1]] ?? "")]}
       description={description}
       dark={dark.value}
-      onView={(view) => (map.view.value = view)}
+      onView={onView}
       onHover={(row) => explorer.hover(row, map)}
       onPick={(row) => explorer.pin(row, map)}
       onLasso={(rows, how) => explorer.select(rows, how)}

@@ -7,7 +7,7 @@ import { Mark } from "./Legend";
 import { Problem } from "./Status";
 
 /** Cells that are shown without unfolding. */
-const FIRST_CELLS = 8;
+const FIRST_CELLS = 6;
 
 export function RowCard() {
   const explorer = useExplorer();
@@ -101,8 +101,8 @@ function Loadings({ map }: { map: MapPanel }) {
       <tbody>
         {columns.map(({ name, value, push }) => (
           <tr key={name}>
-            <th scope="row">
-              {name} <span class="quiet">{value}</span>
+            <th scope="row" title={`${name}: ${value}`}>
+              {name}
             </th>
             {push.map((size, axis) => (
               <td key={axis}>

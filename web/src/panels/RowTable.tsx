@@ -40,7 +40,7 @@ function Counts() {
     <ul class="counts">
       {largest.map(([label, count]) => (
         <li key={label}>
-          <Mark index={label} /> {explorer.description.value?.classes[label]?.name} {count.toLocaleString("en")}
+          <Mark index={label} /> {explorer.description.value?.classes[label]?.name}: {count.toLocaleString("en")}
         </li>
       ))}
     </ul>
@@ -97,6 +97,9 @@ function Pages() {
   const classes = explorer.classes.value;
   useEffect(() => void reader.showPage([...selection.slice(start, start + PAGE_ROWS)]), [selection, start, classes]);
   const table = reader.table.value;
+  const target = explorer.description.value?.target;
+  const edited = explorer.edits.value.edits > 0;
+  const shown = table?.columns.map((_, index) => index).filter((index) => edited || table.columns[index] !== target) ?? [];
   if (!table) return explorer.hasServer ? <Problem of={reader.paging} /> : null;
   return (
     <>
@@ -105,10 +108,11 @@ function Pages() {
           <thead>
             <tr>
               <th scope="col">Row</th>
-              <th scope="col">{explorer.description.value?.target}</th>
-              {table.columns.map((name, index) => (
+              <th scope="col">{target}</th>
+              {shown.map((index) => (
                 <th scope="col" key={index}>
-                  {name}
+                  {table.columns[index]}
+                  {table.columns[index] === target && " in the table"}
                 </th>
               ))}
             </tr>
@@ -124,8 +128,8 @@ function Pages() {
                 <td class="nowrap">
                   <Mark index={classes[id]} /> {explorer.description.value?.classes[classes[id]]?.name}
                 </td>
-                {cells.map((cell, index) => (
-                  <td key={index}>{cell}</td>
+                {shown.map((index) => (
+                  <td key={index}>{cells[index]}</td>
                 ))}
               </tr>
             ))}

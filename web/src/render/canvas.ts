@@ -58,7 +58,7 @@ export class CanvasRenderer implements Renderer {
   /** Pixels and stamps that fit the canvas; made anew only where its size or the markers' size has changed. */
   private prepare(): void {
     const { width, height } = devicePixels(this.size);
-    const marker = markerSize(this.order.length, this.size.ratio);
+    const marker = markerSize(this.order.length, this.size);
     if (this.image && this.raster.width === width && this.raster.height === height && this.marker === marker) return;
     const sheet = makeSheet(marker);
     const margin = (sheet.selectedSize - 1) / 2;

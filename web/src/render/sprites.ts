@@ -1,4 +1,5 @@
 import { SHAPES, type Shape } from "./palette";
+import type { Size } from "./renderer";
 
 /** Coverage (0 to 255) of one marker, row by row, `size` x `size` device pixels. */
 export interface Sprite {
@@ -14,21 +15,19 @@ export interface SpriteSheet {
   selectedSize: number;
 }
 
-/** Points up to which a marker has so many CSS pixels: what 50,000 rows still show is a cloud, not a carpet. */
-const DIAMETERS: [number, number][] = [
-  [1_000, 9],
-  [10_000, 7],
-  [60_000, 5],
-];
-const SMALLEST = 3;
+/** Share of the map that all markers together would cover if none lay over another: a cloud, not a carpet. */
+const COVERED = 0.8;
 
-/** Width of an open marker's line relative to its radius. */
+/** CSS pixels of the smallest and the largest marker. */
+const [SMALLEST, LARGEST] = [3, 9];
+
+/** Width of an open marker's line relative to its radius; never so wide that its middle is filled. */
 const LINE = 0.45;
 
 /** An odd number of device pixels for each marker, so that it has a middle pixel. */
-export function markerSize(rows: number, ratio: number): number {
-  const diameter = DIAMETERS.find(([upTo]) => rows <= upTo)?.[1] ?? SMALLEST;
-  return 2 * Math.floor((diameter * ratio) / 2) + 1;
+export function markerSize(rows: number, { width, height, ratio }: Size): number {
+  const diameter = Math.sqrt((COVERED * width * height) / Math.max(rows, 1));
+  return 2 * Math.floor((Math.min(Math.max(diameter, SMALLEST), LARGEST) * ratio) / 2) + 1;
 }
 
 /** Draw the markers of one size once. */
@@ -42,7 +41,7 @@ export function makeSheet(size: number): SpriteSheet {
 
 function makeSprite(shape: Shape, size: number, open: boolean): Sprite {
   const radius = size / 2;
-  const line = Math.max(1, LINE * radius);
+  const line = Math.min(Math.max(1, LINE * radius), depth(shape, 0, 0, radius) - 0.5);
   const coverage = new Uint8Array(size * size);
   for (let row = 0; row < size; row++)
     for (let column = 0; column < size; column++) {

@@ -88,7 +88,7 @@ export class WebGLRenderer implements Renderer {
         height,
         projection: projectionOf(this.view, this.size),
         colours: this.colours,
-        marker: markerSize(this.order.length, this.size.ratio),
+        marker: markerSize(this.order.length, this.size),
       });
     }
     this.shared.copyTo(this.context, width, height);

@@ -115,6 +115,7 @@ export class Explorer {
   /** Go back to the opening screen. The server keeps the table until another one is opened. */
   closeTable(): void {
     this.#clear();
+    this.showTraining.value = false;
     const description = this.description.value;
     if (description) this.description.value = { ...description, target: null, shown: 0 };
   }
