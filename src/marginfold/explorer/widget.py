@@ -52,7 +52,7 @@ class Explorer(anywidget.AnyWidget):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from marginfold.explorer.widget import Explorer
+    >>> from marginfold.explorer import Explorer
     >>> X, y = load_iris(return_X_y=True)
     >>> explorer = Explorer(X, y)
     >>> len(explorer.labels), explorer.selection
@@ -101,10 +101,11 @@ class Explorer(anywidget.AnyWidget):
 
     def close(self) -> None:
         """End the fits and take the widget away."""
-        for job in list(self._jobs.values()):
-            job.cancel()
-        self._session.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        if hasattr(self, "_jobs"):  # what was refused has nothing to end
+            for job in list(self._jobs.values()):
+                job.cancel()
+            self._session.close()
+            self._threads.shutdown(wait=False, cancel_futures=True)
         super().close()
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
