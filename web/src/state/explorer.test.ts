@@ -94,6 +94,17 @@ describe("fitting", () => {
     expect(transport.held[0].options.signal?.aborted).toBe(true);
   });
 
+  test("a long fit waits until it is started", async () => {
+    const map = explorer.maps.value[lsva];
+    transport.seconds = [10, 400];
+    await map.set("C", 10);
+    expect(map.waiting.value).toBe(true);
+    expect(map.result.value?.body.params.C).toBe(1);
+    await map.start();
+    expect(map.result.value?.body.params.C).toBe(10);
+    expect(map.waiting.value).toBe(false);
+  });
+
   test("a late answer of an older fit is dropped", async () => {
     const map = explorer.maps.value[lsva];
     transport.hold.add("fit");

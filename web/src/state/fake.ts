@@ -25,6 +25,8 @@ export class FakeTransport implements Transport {
   readonly held: Held[] = [];
   readonly calls: { name: string; params: any }[] = [];
   readonly classes = Uint16Array.from({ length: ROWS }, (_, row) => row % 3);
+  /** What every plan says. */
+  seconds: [number, number] = [0.1, 0.4];
   readonly #undo: Uint16Array[] = [];
 
   call<Body = any>(name: string, params: object = {}, options: CallOptions = {}): Promise<Answer<Body>> {
@@ -56,7 +58,7 @@ export class FakeTransport implements Transport {
   readonly #handlers: Record<string, Handler> = {
     describe: () => this.#describe(),
     choose: () => this.#describe(),
-    plan: () => ({ body: { seconds: [0.1, 0.4], memory: 1000, text: "0.1 to 0.4 s" }, arrays: {} }),
+    plan: () => ({ body: { seconds: this.seconds, memory: 1000, text: "some seconds" }, arrays: {} }),
     fit: ({ method, params }) => fit(method, params, 1),
     path: () => path(),
     path_map: ({ index }) => fit("LSVA", { C: 1, graph_weight: WEIGHTS[index] }, WEIGHTS[index] + 1),

@@ -19,7 +19,7 @@ import { alignedPath, pictureOf, pictureOfStep, type Path, type Picture } from "
 import { Latest } from "./request";
 import type { Explorer } from "./explorer";
 
-/** A fit that is planned to take longer than this many seconds waits for the person to start it. */
+/** A fit whose planned time, in the geometric middle of its range, is above this many seconds waits for the person. */
 const PATIENCE = 20;
 
 /** A path is asked for without a click when the single fit took at most this many seconds. */
@@ -136,7 +136,7 @@ export class MapPanel {
     const answer = await this.planning.ask("plan", this.#request(), "Planning");
     if (answer) this.plan.value = answer.body as PlanBody;
     else if (this.planning.error.value === null) return;
-    this.waiting.value = answer !== null && (answer.body as PlanBody).seconds[1] > PATIENCE;
+    this.waiting.value = answer !== null && isLong(answer.body);
     if (!this.waiting.value) await this.start();
   }
 
@@ -271,6 +271,10 @@ export class MapPanel {
 /** The settings with which a method begins. */
 export function startingParams(method: Method): Params {
   return Object.fromEntries(method.controls.map((control) => [control.name, control.value]));
+}
+
+function isLong({ seconds: [low, high] }: PlanBody): boolean {
+  return Math.sqrt(low * high) > PATIENCE;
 }
 
 function fitOf(answer: Answer): Fit {
