@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+from browsers import browsers, split
 
 from marginfold.explorer import Session, Table, open_table
-from marginfold.explorer.frames import read_frame
 from marginfold.explorer.jobs import Workers
 from marginfold.explorer.server import Server
 
@@ -57,14 +56,6 @@ class Client:
         return self.http.post(self.url + path, content=content, headers=headers, **more)
 
 
-def split(content: bytes) -> Iterator[tuple[str, dict, dict]]:
-    """Yield the frames of an answer."""
-    while content:
-        (length,) = struct.unpack("<I", content[:4])
-        yield read_frame(content[4 : 4 + length])
-        content = content[4 + length :]
-
-
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     with Server(Table.of(open_table("iris"))) as found:
@@ -98,3 +89,16 @@ class client_of:  # noqa: N801  (used like a function)
 
     def __exit__(self, *_: object) -> None:
         self.client.http.close()
+
+
+@pytest.fixture(scope="module")
+def launch() -> Iterator[Any]:
+    """Give a function that launches browsers; the tests of one module share them."""
+    with browsers() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser(launch: Any) -> Any:
+    """A browser that has WebGL2 in software."""
+    return launch()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,11 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.path import Path as Polygon
 
-playwright = pytest.importorskip("playwright.sync_api")
-
 WEB = Path(__file__).resolve().parents[2] / "web"
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-SOFTWARE_GL = ["--enable-unsafe-swiftshader", "--use-gl=angle", "--use-angle=swiftshader"]
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "
@@ -32,7 +27,7 @@ WIDTH, HEIGHT = 420, 320
 TOLERANCE = 8
 
 pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or not (WEB / "node_modules").exists(), reason="needs Chromium and `make web`"
+    not (WEB / "node_modules").exists(), reason="needs what `make web` installs"
 )
 
 
@@ -61,17 +56,6 @@ def bundle(tmp_path_factory):
 def renderer(request):
     """Name a renderer."""
     return request.param
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Start a browser that has WebGL2 in software."""
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", *SOFTWARE_GL]
-        )
-        yield launched
-        launched.close()
 
 
 @pytest.fixture
