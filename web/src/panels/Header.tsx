@@ -112,7 +112,7 @@ function Columns({ description }: { description: Description }) {
           <ul class="reasons">
             {leftOut.slice(0, LISTED).map((column) => (
               <li key={column.name}>
-                <strong>{column.name}</strong> {column.why}
+                <strong>{column.name}</strong>: {column.why}
               </li>
             ))}
           </ul>
