@@ -14,21 +14,23 @@ const CLASSES = 5;
 const LASSO_CORNERS = 64;
 const VIEW: View = { x: 0, y: 0, scale: 90 };
 
+type Kind = "webgl2" | "canvas" | null;
+
 interface Times {
   [name: string]: number[];
 }
 
 /** All measurements for one renderer and one number of rows, in milliseconds. */
-async function measure(kind: "webgl2" | "canvas", rows: number, size: Size, repeats: number): Promise<{ kind: string; times: Times }> {
+async function measure(kind: Kind, rows: number, size: Size, repeats: number): Promise<{ kind: string; times: Times }> {
   const times: Times = {};
   const note = (name: string, value: number) => (times[name] ??= []).push(value);
   const data = makeRows(rows);
-  const maps = [0, 1].map(() => makeMap(kind, size));
   const paths = [makePath(data.x, data.y, rows), makePath(data.y, data.x, rows)];
-  const made = performance.now();
+  const begin = performance.now();
+  const maps = [0, 1].map(() => makeMap(kind, size));
   maps.forEach(({ renderer }) => show(renderer, data));
   maps.forEach(settle);
-  note("two maps interactive", performance.now() - made);
+  note("two maps interactive", performance.now() - begin);
 
   for (let repeat = 0; repeat < repeats; repeat++) {
     await frame();
@@ -44,7 +46,7 @@ async function measure(kind: "webgl2" | "canvas", rows: number, size: Size, repe
     const start = performance.now();
     step(repeat);
     maps.forEach(settle);
-    note("slider step, until the pixels are there", performance.now() - start);
+    note("slider step", performance.now() - start);
   }
   let last = await frame();
   for (let repeat = 0; repeat < 3 * repeats; repeat++) {
@@ -80,7 +82,7 @@ async function measure(kind: "webgl2" | "canvas", rows: number, size: Size, repe
 }
 
 /** The pixels of one picture, to compare renderers: about as many markers of each kind as there are. */
-function picture(kind: "webgl2" | "canvas", rows: number, size: Size): { kind: string; pixels: string } {
+function picture(kind: Kind, rows: number, size: Size): { kind: string; pixels: string } {
   const data = makeRows(rows);
   const state = Uint8Array.from(data.state, (_, row) => [1, 2, 3, 5, 6, 7, 0][row % 7]);
   const { renderer, canvas } = makeMap(kind, size);
@@ -92,7 +94,7 @@ function picture(kind: "webgl2" | "canvas", rows: number, size: Size): { kind: s
   return { kind: used, pixels };
 }
 
-function makeMap(kind: "webgl2" | "canvas", size: Size): { renderer: Renderer; canvas: HTMLCanvasElement } {
+function makeMap(kind: Kind, size: Size): { renderer: Renderer; canvas: HTMLCanvasElement } {
   const canvas = document.createElement("canvas");
   canvas.style.width = `${size.width}px`;
   canvas.style.height = `${size.height}px`;

@@ -1,7 +1,7 @@
 import "./map.css";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { palette as paletteOf, type Palette } from "../render/palette";
-import { FADED, TRAINING, type Points, type Size, type View } from "../render/renderer";
+import type { Points, Size, View } from "../render/renderer";
 import { makeGrid } from "../select/grid";
 import { lasso } from "../select/lasso";
 import { nearest } from "../select/nearest";
@@ -31,8 +31,6 @@ export interface MapProps {
   /** Rows to mark, as in another map. */
   hovered?: number | null;
   pinned?: number | null;
-  /** Other points, drawn pale underneath. */
-  ghost?: Points | null;
   regions?: Regions | null;
   anchors?: readonly Anchor[];
   /** Names of the two axes. */
@@ -54,7 +52,7 @@ const NO_ANCHORS: readonly Anchor[] = [];
 
 /** A map of rows: drag to move, wheel or two fingers to zoom, Shift and drag for a lasso, click to pin, and keys. */
 export function Map(props: MapProps) {
-  const { points, ghost, dark = false } = props;
+  const { points, dark = false } = props;
   const root = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const size = useSize(root);
@@ -133,7 +131,6 @@ export function Map(props: MapProps) {
       onBlur={() => setKeyed(false)}
     >
       {props.regions && view && size && <RegionLayer regions={props.regions} view={view} size={size} palette={palette} />}
-      {ghost && view && size && <GhostLayer points={ghost} view={view} size={size} palette={palette} renderer={props.renderer} />}
       <canvas ref={canvas} class="mf-layer mf-points" aria-hidden="true" />
       {view && size && <Overlay {...props} line={line} keyed={keyed} view={view} size={size} palette={palette} />}
     </div>
@@ -151,13 +148,6 @@ function RegionLayer({ regions, view, size, palette }: Layer & { regions: Region
   const picture = useMemo(() => regionPicture(regions, palette), [regions, palette]);
   useLayoutEffect(() => drawRegions(canvas.current!, picture, regions.extent, view, size), [picture, view, size]);
   return <canvas ref={canvas} class="mf-layer mf-regions" aria-hidden="true" />;
-}
-
-function GhostLayer({ points, view, size, palette, renderer }: Layer & { points: Points; renderer?: "webgl2" | "canvas" }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const pale = useMemo(() => ({ ...points, state: points.state.map((state) => (state & 3 ? FADED | (state & TRAINING) : 0)) }), [points]);
-  usePoints(canvas, pale, view, size, palette, renderer);
-  return <canvas ref={canvas} class="mf-layer mf-ghost" aria-hidden="true" />;
 }
 
 /** What lies over the points: names of classes and axes, marks of rows, the lasso's line. */

@@ -21,7 +21,7 @@ export interface Program {
 
 /** The one GL context of the page. All maps, of all widgets, draw in it one after the other. */
 export interface SharedGL {
-  /** Whether the driver computes on the CPU; a browser's own mark of slow contexts does not tell. */
+  /** Whether the driver computes on the CPU; the browser's own mark of slow contexts does not tell of all. */
   readonly software: boolean;
   /** Null while the context is lost. */
   program(): Program | null;
@@ -41,11 +41,11 @@ const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 /** The page's context, made at the first call. Null where there is none, or one in software that is not allowed. */
 export function sharedGL(software: boolean): SharedGL | null {
   const place = globalThis as unknown as Record<symbol, SharedGL | null | undefined>;
-  if (place[KEY] === undefined) place[KEY] = makeShared();
+  place[KEY] ??= makeShared(software);
   return place[KEY]?.software && !software ? null : place[KEY];
 }
 
-function makeShared(): SharedGL | null {
+function makeShared(software: boolean): SharedGL | null {
   const canvas = document.createElement("canvas");
   const gl = canvas.getContext("webgl2", {
     alpha: true,
@@ -53,6 +53,7 @@ function makeShared(): SharedGL | null {
     depth: false,
     premultipliedAlpha: true,
     preserveDrawingBuffer: false,
+    failIfMajorPerformanceCaveat: !software,
   });
   if (!gl) return null;
   const listeners = new Set<{ lost(): void; restored(): void }>();
