@@ -49,7 +49,7 @@ function Row({ row, map, pinned }: { row: number; map: MapPanel; pinned: boolean
       </p>
       <Cells />
       <Loadings map={map} />
-      {pinned && map.result.value?.body.has.preimage && <Preimage row={row} map={map} />}
+      {pinned && explorer.hasServer && map.result.value?.body.has.preimage && <Preimage row={row} map={map} />}
     </>
   );
 }
@@ -83,9 +83,9 @@ function Cells() {
 
 /** The columns that move the row away from the mean along both axes, as bars to the left and right. */
 function Loadings({ map }: { map: MapPanel }) {
-  const { reader } = useExplorer();
+  const { reader, hasServer } = useExplorer();
   const columns = reader.loadings.value?.columns;
-  if (!columns) return reader.loading.error.value ? <Problem of={reader.loading} /> : null;
+  if (!columns) return hasServer && reader.loading.error.value ? <Problem of={reader.loading} /> : null;
   const top = Math.max(...columns.flatMap(({ push }) => push.map(Math.abs)), Number.MIN_VALUE);
   const names = map.axes.value.map((axis) => map.result.value?.body.axes[axis] ?? `axis ${axis + 1}`);
   return (

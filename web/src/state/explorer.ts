@@ -21,6 +21,9 @@ const OPENING_METHODS = ["PCA", "LSVA"];
 /** The most maps that stand side by side. */
 export const MOST_MAPS = 4;
 
+/** The key of the newest map; keys are told apart across all explorers of a document, where ids must be. */
+let lastKey = 0;
+
 export interface Choice {
   target: string;
   ignored: string[];
@@ -71,7 +74,6 @@ export class Explorer {
   readonly coding: Latest;
   readonly exporting: Latest;
   readonly reader: RowReader;
-  #nextKey = 0;
 
   constructor(
     readonly transport: Transport,
@@ -262,7 +264,7 @@ export class Explorer {
   }
 
   #add(method: Method): MapPanel {
-    const map = new MapPanel(this, this.#nextKey++, method);
+    const map = new MapPanel(this, ++lastKey, method);
     this.maps.value = [...this.maps.value, map];
     return map;
   }
