@@ -30,7 +30,7 @@ export function Header({ description }: { description: Description }) {
             checked={explorer.showTraining.value}
             onChange={(event) => explorer.setShowTraining(event.currentTarget.checked)}
           />
-          Show training rows <span class="quiet">(seen by the fit)</span>
+          Training rows <span class="quiet">(seen by the fit)</span>
         </label>
       </div>
       <div class="actions">

@@ -87,15 +87,19 @@ function Loadings({ map }: { map: MapPanel }) {
   const columns = reader.loadings.value?.columns;
   if (!columns) return hasServer && reader.loading.error.value ? <Problem of={reader.loading} /> : null;
   const top = Math.max(...columns.flatMap(({ push }) => push.map(Math.abs)), Number.MIN_VALUE);
-  const names = map.axes.value.map((axis) => map.result.value?.body.axes[axis] ?? `axis ${axis + 1}`);
+  const axes = map.axes.value[0] === map.axes.value[1] ? [0] : [0, 1];
+  const names = axes.map((place) => map.result.value?.body.axes[map.axes.value[place]] ?? `axis ${place + 1}`);
   return (
     <table class="loadings">
       <caption>What moves it from the mean in {map.method.value}</caption>
       <thead>
         <tr>
           <th scope="col">Column</th>
-          <th scope="col">{names[0]}</th>
-          <th scope="col">{names[1]}</th>
+          {names.map((name) => (
+            <th scope="col" key={name}>
+              {name}
+            </th>
+          ))}
         </tr>
       </thead>
       <tbody>
@@ -104,9 +108,9 @@ function Loadings({ map }: { map: MapPanel }) {
             <th scope="row" title={`${name}: ${value}`}>
               {name}
             </th>
-            {push.map((size, axis) => (
-              <td key={axis}>
-                <Push size={size / top} words={size.toPrecision(2)} />
+            {axes.map((place) => (
+              <td key={place}>
+                <Push size={push[place] / top} words={push[place].toPrecision(2)} />
               </td>
             ))}
           </tr>
