@@ -71,6 +71,7 @@ function TargetChooser({ description }: { description: Description }) {
       Target
       <select
         value={description.target ?? ""}
+        disabled={explorer.opening.busy.value !== null}
         onChange={(event) => void explorer.chooseTable({ ...choiceOf(description, []), target: event.currentTarget.value })}
       >
         {description.targets.map((name) => (

@@ -46,6 +46,11 @@ function Row({ row, map, pinned }: { row: number; map: MapPanel; pinned: boolean
       <p class="row">
         <Mark index={label} /> {explorer.description.value?.classes[label]?.name}
         <span class="quiet">{seen ? "seen by the fit" : "held out"}</span>
+        {pinned && (
+          <button type="button" class="link" onClick={() => explorer.select([row], "add")}>
+            select it
+          </button>
+        )}
       </p>
       <Cells />
       <Loadings map={map} />
