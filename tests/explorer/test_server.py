@@ -291,7 +291,7 @@ def fuzzed(rng: random.Random) -> tuple[str, object]:
     params = {each: rng.choice(VALUES) for each in known if rng.random() < 0.9}
     if rng.random() < 0.3:
         params[rng.choice(NAMES)] = rng.choice(VALUES)
-    if "method" in known and rng.random() < 0.2:
+    if "method" in known and rng.random() < 0.06:
         params |= {"method": rng.choice(list(METHODS)), "params": {}}
     return name, params
 
