@@ -94,7 +94,7 @@ def results(tmp_path_factory):
 @pytest.mark.parametrize("case", WITHOUT)
 def test_a_missing_package_is_said_before_anything_is_computed(case, results):
     names = WITHOUT[case][0].split(",")
-    extra = {"distributed": "dask"}.get(names[0], "cli")
+    extra = {"distributed": "dask", "starlette": "explorer"}.get(names[0], "cli")
     verb = "is" if len(names) == 1 else "are"
     line = f'error: {" and ".join(names)} {verb} not installed: pip install "marginfold[{extra}]"\n'
     assert results[case] == (2, "", line, ["t.csv"])
