@@ -51,7 +51,8 @@ class Server:
         self.workers = Workers()
         self._tabs = Tabs(lambda: Session(table, workers=self.workers))
         self._streams = Streams()
-        self._socket = socket.socket()
+        tcp = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP  # known as such: no delay
+        self._socket = socket.socket(*tcp)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))
         self.port, token = int(self._socket.getsockname()[1]), secrets.token_urlsafe(32)
