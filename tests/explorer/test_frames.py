@@ -22,9 +22,7 @@ def test_every_array_begins_at_a_multiple_of_8_of_the_whole_message():
             assert begin % 8 == 0
             values = arrays[known["name"]]
             part = content[begin : begin + values.nbytes]
-            np.testing.assert_array_equal(
-                np.frombuffer(part, "<" + known["dtype"]), values.ravel()
-            )
+            np.testing.assert_array_equal(np.frombuffer(part, "<" + known["dtype"]), values.ravel())
 
 
 def test_a_frame_reads_back_as_it_was_written():
