@@ -241,6 +241,29 @@ def test_the_wheel_zooms_at_the_pointer_and_a_drag_moves_rows_with_it(open_maps,
     )
 
 
+def test_two_fingers_zoom_what_lies_between_them(open_maps, renderer):
+    rows = make_rows()
+    page = open_maps(rows, renderer)
+    touch = page.context.new_cdp_session(page)
+
+    def put(kind, *fingers):
+        points = [{"x": x, "y": y, "id": index} for index, (x, y) in enumerate(fingers)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    put("touchStart", (150, 150))
+    put("touchStart", (150, 150), (250, 150))
+    put("touchMove", (149, 150), (251, 150))
+    wait_until(page, "() => view() !== null")
+    scale, before = page.evaluate("view().scale"), places(page, rows)
+    put("touchMove", (99, 170), (301, 170))
+    put("touchEnd")
+    factor = page.evaluate("view().scale") / scale
+    assert factor == pytest.approx(202 / 102, rel=1e-2)
+    moved = [200, 170] + factor * (before - [200, 150])
+    np.testing.assert_allclose(places(page, rows), moved, atol=1)
+    assert page.evaluate("told.every(([name]) => name !== 'pick')")
+
+
 def test_hover_and_click_find_the_nearest_visible_row(open_maps, renderer):
     rows = make_rows()
     page = open_maps(rows, renderer)
