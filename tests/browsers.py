@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from explorer_client import split
 from matplotlib.path import Path as Polygon
-
-from marginfold.explorer.frames import read_frame
 
 SOFTWARE_GL = ["--enable-unsafe-swiftshader", "--use-gl=angle", "--use-angle=swiftshader"]
 """Switches with which Chromium has WebGL2 without a graphics card."""
@@ -32,8 +31,24 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 20.0
 """Seconds after which something on a page that has not happened is a failure."""
 
-ENDS = 2.0
-"""Seconds in which Ctrl-C ends the command on a busy machine; one on an idle one."""
+ENDS = 5.0
+"""Seconds in which Ctrl-C ends the command where others work too; one where nobody does."""
+
+
+KEEP_ANSWERS = """
+    globalThis.answersForTests = [];
+    const fetchAsIs = fetch;
+    globalThis.fetch = async (url, options) => {
+        const response = await fetchAsIs(url, options);
+        const params = typeof options.body === 'string' ? JSON.parse(options.body) : null;
+        answersForTests.push(response.clone().bytes().then(
+            (bytes) => [String(url), params, bytes.toBase64()],
+            () => [String(url), params, null],
+        ));
+        return response;
+    };
+"""
+"""A page on which this runs first keeps a copy of every answer."""
 
 
 def chromium() -> str:
@@ -44,14 +59,6 @@ def chromium() -> str:
         said = "no Chromium on PATH: install one (Debian: apt-get install chromium) or set CHROMIUM"
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(said)
     return found
-
-
-def split(content: bytes) -> Iterator[tuple[str, dict, dict]]:
-    """Yield the frames of an answer."""
-    while content:
-        (length,) = struct.unpack("<I", content[:4])
-        yield read_frame(content[4 : 4 + length])
-        content = content[4 + length :]
 
 
 @contextlib.contextmanager
@@ -109,7 +116,6 @@ class Screen:
     page: Any
     problems: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-    answers: list[Any] = field(default_factory=list)
 
     @classmethod
     def of(cls, context: Any) -> Screen:
@@ -121,6 +127,7 @@ class Screen:
             "addEventListener('securitypolicyviolation', (event) => console.error("
             "`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`))"
         )
+        page.add_init_script(KEEP_ANSWERS)
         page.on(
             "console",
             lambda message: message.type == "error" and screen.problems.append(message.text),
@@ -128,7 +135,6 @@ class Screen:
         page.on("pageerror", lambda error: screen.problems.append(str(error)))
         page.on("dialog", lambda dialog: screen.problems.append(f"dialog {dialog.message}"))
         page.on("request", lambda request: screen.requests.append(request.url))
-        page.on("requestfinished", lambda request: screen.answers.append(request))
         return screen
 
     # What is there ------------------------------------------------------------------------------
@@ -161,9 +167,12 @@ class Screen:
 
     def frames(self, call: str) -> list[tuple[Any, dict, dict]]:
         """Return parameters, body and arrays of the answers to a call that were read whole."""
-        asked = [each for each in self.answers if each.url.partition("?")[0].endswith(f"/{call}")]
-        ends = [(each, list(split(each.response().body()))[-1]) for each in asked]
-        return [(each.post_data_json, *end[1:]) for each, end in ends if end[0] == "result"]
+        found = []
+        for url, params, text in self.page.evaluate("() => Promise.all(answersForTests)"):
+            parts = list(split(base64.b64decode(text or "")))
+            if parts and parts[-1][0] == "result" and url.partition("?")[0].endswith(f"/{call}"):
+                found.append((params, *parts[-1][1:]))
+        return found
 
     def described(self) -> tuple[dict, dict]:
         """Return the table as it was described last."""

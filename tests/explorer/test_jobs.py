@@ -113,7 +113,7 @@ def test_progress_is_told_while_the_work_goes_on(workers):
 def test_errors_of_the_library_come_back_as_they_are_and_defects_by_name(workers):
     with pytest.raises(InvalidInputError, match="not this way"):
         workers.run(Job(), slow_calls.refuse)
-    with pytest.raises(UnexpectedError, match="KeyError.*defect"):
+    with pytest.raises(UnexpectedError, match=r"KeyError.*defect"):
         workers.run(Job(), slow_calls.fail)
     assert workers.run(Job(), sum, [1, 2]) == 3
 

@@ -118,11 +118,21 @@ def make_rows(n=3000):
 
 def wait_until_drawn(page, kind):
     """Wait until every map was drawn by a renderer."""
-    page.wait_for_function(
+    wait_until(
+        page,
         """(kind) => [...document.querySelectorAll('canvas.mf-points')]
             .every((each) => each.dataset.renderer === kind)""",
-        arg=kind,
+        kind,
     )
+
+
+def wait_until(page, condition, given=None):
+    """Wait until a function of the page says yes; playwright's own waiting needs `unsafe-eval`."""
+    for _ in range(500):
+        if page.evaluate(condition, given):
+            return
+        page.wait_for_timeout(20)
+    pytest.fail(f"never came true: {condition}")
 
 
 def picture(page, index=0):
@@ -134,7 +144,7 @@ def picture(page, index=0):
 
 def last_told(page, kind):
     """What maps have told last of a kind."""
-    page.wait_for_function("(kind) => told.some(([name]) => name === kind)", arg=kind)
+    wait_until(page, "(kind) => told.some(([name]) => name === kind)", kind)
     return page.evaluate("(kind) => told.findLast(([name]) => name === kind)", kind)[1:]
 
 
@@ -194,7 +204,7 @@ def test_the_wheel_zooms_at_the_pointer_and_a_drag_moves_rows_with_it(open_maps,
     page = open_maps(rows, renderer)
     page.mouse.move(200, 150)
     page.mouse.wheel(0, -300)
-    page.wait_for_function("view() !== null")
+    wait_until(page, "() => view() !== null")
     before = places(page, rows)
     page.mouse.move(100, 100)
     page.mouse.down()
@@ -208,11 +218,34 @@ def test_the_wheel_zooms_at_the_pointer_and_a_drag_moves_rows_with_it(open_maps,
     scale = page.evaluate("view().scale")
     before = places(page, rows)
     page.mouse.wheel(0, -300)
-    page.wait_for_function("(scale) => view().scale > 1.2 * scale", arg=scale)
+    wait_until(page, "(scale) => view().scale > 1.2 * scale", scale)
     factor = page.evaluate("view().scale") / scale
     np.testing.assert_allclose(
         places(page, rows) - [210, 140], factor * (before - [210, 140]), atol=1e-6
     )
+
+
+def test_two_fingers_zoom_what_lies_between_them(open_maps, renderer):
+    rows = make_rows()
+    page = open_maps(rows, renderer)
+    touch = page.context.new_cdp_session(page)
+
+    def put(kind, *fingers):
+        points = [{"x": x, "y": y, "id": index} for index, (x, y) in enumerate(fingers)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    put("touchStart", (150, 150))
+    put("touchStart", (150, 150), (250, 150))
+    put("touchMove", (149, 150), (251, 150))
+    wait_until(page, "() => view() !== null")
+    scale, before = page.evaluate("view().scale"), places(page, rows)
+    put("touchMove", (99, 170), (301, 170))
+    put("touchEnd")
+    factor = page.evaluate("view().scale") / scale
+    assert factor == pytest.approx(202 / 102, rel=1e-2)
+    moved = [200, 170] + factor * (before - [200, 150])
+    np.testing.assert_allclose(places(page, rows), moved, atol=1)
+    assert page.evaluate("told.every(([name]) => name !== 'pick')")
 
 
 def test_hover_and_click_find_the_nearest_visible_row(open_maps, renderer):
@@ -220,7 +253,7 @@ def test_hover_and_click_find_the_nearest_visible_row(open_maps, renderer):
     page = open_maps(rows, renderer)
     page.mouse.move(200, 150)
     page.mouse.wheel(0, -400)
-    page.wait_for_function("view() !== null")
+    wait_until(page, "() => view() !== null")
     at = np.where((rows["state"] % 4 > 0)[:, None], places(page, rows), np.inf)
     for target in [(150, 120), (230, 170), (260, 90)]:
         expected = int(np.hypot(*(at - target).T).argmin())
@@ -235,7 +268,7 @@ def test_a_lasso_selects_the_visible_rows_inside(open_maps, renderer):
     page = open_maps(rows, renderer)
     page.mouse.move(200, 150)
     page.mouse.wheel(0, -200)
-    page.wait_for_function("view() !== null")
+    wait_until(page, "() => view() !== null")
     corners = [(100, 80), (300, 60), (320, 220), (200, 140), (90, 250)]
     page.keyboard.down("Shift")
     page.mouse.move(*corners[0])
@@ -256,10 +289,10 @@ def test_keys_move_zoom_pin_and_select(open_maps, renderer):
     page = open_maps(rows, renderer)
     page.keyboard.press("Tab")
     page.keyboard.press("+")
-    page.wait_for_function("view() !== null")
+    wait_until(page, "() => view() !== null")
     before = places(page, rows)
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("(x) => view().x > x", arg=page.evaluate("told[0][1].x"))
+    wait_until(page, "(x) => view().x > x", page.evaluate("told[0][1].x"))
     moved = places(page, rows) - before
     assert (moved[:, 0] < 0).all()
     assert np.ptp(moved) == pytest.approx(-moved[0, 0], abs=1e-6)
@@ -273,9 +306,9 @@ def test_keys_move_zoom_pin_and_select(open_maps, renderer):
     shown = (np.abs(places(page, rows) - middle) < [WIDTH / 2, HEIGHT / 2]).all(axis=1) & visible
     assert last_told(page, "lasso") == [np.flatnonzero(shown).tolist(), "replace"]
     page.keyboard.press("Escape")
-    page.wait_for_function("told.findLast(([name]) => name === 'lasso')[1].length === 0")
+    wait_until(page, "() => told.findLast(([name]) => name === 'lasso')[1].length === 0")
     page.keyboard.press("0")
-    page.wait_for_function("view() === null")
+    wait_until(page, "() => view() === null")
 
 
 def test_names_are_text_and_regions_lie_under_the_points(open_maps, renderer):

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from mixed_table import mixed_frame
 from sklearn.datasets import load_wine
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -18,26 +19,6 @@ from marginfold.explorer.methods import METHODS, estimator_of
 from marginfold.explorer.session import WEIGHTS
 from marginfold.explorer.table import HELD_OUT
 from marginfold.protocols.splits import folds
-
-
-def mixed_frame(n: int = 120, seed: int = 0) -> pd.DataFrame:
-    """A table with numbers, words, gaps, a constant, a text and a target that is not the last."""
-    rng = np.random.default_rng(seed)
-    kind = rng.choice(["ant", "bee", "cow"], n)
-    place = pd.Series(kind).map({"ant": 0.0, "bee": 2.0, "cow": 4.0}).to_numpy()
-    frame = pd.DataFrame(
-        {
-            "size": place + rng.standard_normal(n),
-            "species": kind,
-            "width": rng.standard_normal(n) - place,
-            "hue": rng.choice(["red", "blue", "green"], n),
-            "unit": 1,
-            "note": [f"free words {k}" for k in range(n)],
-        }
-    )
-    frame.loc[:4, "width"] = np.nan
-    frame.loc[7:9, "hue"] = None
-    return frame
 
 
 def session_of(frame: pd.DataFrame, workers, **how) -> Session:
@@ -313,8 +294,11 @@ def test_a_preimage_maps_back_to_where_it_was_asked(wine):
 def test_a_map_without_loadings_or_preimages_says_so(wine):
     body, _ = wine.handle("fit", {"method": "MarginMap"})
     assert body["has"] == {
-        **{"loadings": False, "preimage": False, "path": False},
-        **{"control": False, "suspects": True},
+        "loadings": False,
+        "preimage": False,
+        "path": False,
+        "control": False,
+        "suspects": True,
     }
     assert len(body["anchors"]) == 3
     for call, more in (("loadings", {"row": 0}), ("preimage", {"at": [0.0, 0.0]})):

@@ -156,21 +156,19 @@ def test_errors_are_those_of_the_nearest_training_row():
     Z = display.coordinates
     neighbors = KNeighborsClassifier(1).fit(Z[: SEEN.sum()], y[SEEN])
     errors = display.neighbor_errors()
-    assert errors["held out"].value == pytest.approx(1 - neighbors.score(Z[SEEN.sum() :], y[NEW]))
+    assert errors["held out"].share == pytest.approx(1 - neighbors.score(Z[SEEN.sum() :], y[NEW]))
     distances = np.linalg.norm(Z[: SEEN.sum(), None] - Z[None, : SEEN.sum()], axis=2)
     np.fill_diagonal(distances, np.inf)
     wrong = y[SEEN][distances.argmin(axis=1)] != y[SEEN]
-    assert errors["training"].value == pytest.approx(wrong.mean())
-    assert errors["training"].n == SEEN.sum()
-    assert errors["held out"].value > 0
+    assert (errors["training"].wrong, errors["training"].n_rows) == (wrong.sum(), SEEN.sum())
+    assert 0 < errors["held out"].wrong
     title = display.ax_.get_title(loc="left")
-    assert str(errors["held out"]) in title.splitlines()[0]
+    assert f"{100 * errors['held out'].share:.1f} % wrong" in title.splitlines()[0]
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 20), (3, 50), (40, 80), (7, 7)])
 def test_the_interval_of_a_share_holds_it_and_is_near_the_exact_one(count, n):
-    share = share_interval(count, n)
-    low, high = share.low, share.high
+    low, high = share_interval(count, n)
     assert 0 <= low <= count / n <= high <= 1
     exact = beta.ppf([0.025, 0.975], [count or 1e-9, count + 1], [n - count + 1, n - count or 1e-9])
     assert np.allclose([low, high], exact, atol=1.5 / n)
@@ -185,8 +183,8 @@ def test_random_labels_part_training_rows_and_no_others():
         model, noise[:100], labels[:100], held_out=(noise[100:], labels[100:])
     )
     errors = display.neighbor_errors()
-    assert errors["training"].value < 0.1
-    assert errors["held out"].value > 0.3
+    assert errors["training"].share < 0.1
+    assert errors["held out"].share > 0.3
 
 
 def test_of_one_component_each_class_has_a_line():
@@ -207,7 +205,7 @@ def test_rows_without_a_label_are_grey_and_named_so():
     model = LSVA(2, unlabeled=-1).fit(X, few)
     display = EmbeddingDisplay.from_estimator(model, X, few, errors=True)
     assert sorted(legend_names(display)) == ["0", "1", "2", "no label", "training"]
-    assert display.neighbor_errors()["training"].n == np.count_nonzero(few != -1)
+    assert display.neighbor_errors()["training"].n_rows == np.count_nonzero(few != -1)
     plain = EmbeddingDisplay.from_embedding(model.transform(X))
     assert legend_names(plain) == ["training"]
 

@@ -31,7 +31,7 @@ from marginfold.model_selection.neighbors_classifier import (
 from marginfold.model_selection.suspects import Suspects, suspect_rows
 from marginfold.protocols.permutation import PermutationResult, graph_permutation_test
 from marginfold.protocols.splits import folds
-from marginfold.protocols.statistics import Share, share_interval
+from marginfold.protocols.statistics import Share
 from marginfold.runtime.progress import report
 
 NEIGHBORS = 5
@@ -151,14 +151,14 @@ def held_out_error(Z: Array, rows: Rows, judges: int = JUDGES, judged: int = JUD
     test = _some(rows, np.flatnonzero(rows.held_out), judged)
     judge = NeighborsClassifier(NEIGHBORS).fit(Z[train], rows.labels[train])
     wrong = judge.predict(Z[test]) != rows.labels[test]
-    return share_interval(int(wrong.sum()), len(test))
+    return Share.of(int(wrong.sum()), len(test))
 
 
 def training_error(Z: Array, rows: Rows) -> Share:
     """Return the error of nearest other training rows on training rows."""
     train = _some(rows, rows.training, JUDGED)
     wrong = left_out_predictions(Z[train], rows.labels[train], NEIGHBORS) != rows.labels[train]
-    return share_interval(int(wrong.sum()), len(train))
+    return Share.of(int(wrong.sum()), len(train))
 
 
 def control_map(estimator: Any, rows: Rows) -> tuple[PermutationResult, Array]:
@@ -215,7 +215,7 @@ def draw_regions(name: str, Z: Array, rows: Rows, size: int) -> Regions:
         answers = classifier.predict(grid).reshape(size, size)
         wrong = classifier.predict(Z[test]) != rows.labels[test]
     extent = float(low[0]), float(high[0]), float(low[1]), float(high[1])
-    return Regions(extent, answers, share_interval(int(wrong.sum()), len(test)))
+    return Regions(extent, answers, Share.of(int(wrong.sum()), len(test)))
 
 
 def _some(rows: Rows, among: Array, most: int) -> Array:

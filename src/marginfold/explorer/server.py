@@ -25,11 +25,11 @@ from marginfold.explorer.guard import Guard
 from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.session import Answer, Session
 from marginfold.explorer.streams import Streams
-from marginfold.explorer.table import Table
+from marginfold.explorer.table import MOST_BYTES, Table
 from marginfold.explorer.tabs import Tabs
 
-MOST_UPLOAD, MOST_BODY = 200_000_000, 5_000_000
-"""Bytes of a table that is sent, and of the parameters of a call."""
+MOST_BODY = 5_000_000
+"""Bytes of the parameters of a call; a table that is sent may have `MOST_BYTES`."""
 
 STATIC = Path(__file__).parent / "static"
 FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
@@ -51,15 +51,18 @@ class Server:
         self.workers = Workers()
         self._tabs = Tabs(lambda: Session(table, workers=self.workers))
         self._streams = Streams()
-        self._socket = socket.socket()
+        tcp = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP  # known as such: no delay
+        self._socket = socket.socket(*tcp)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))
         self.port, token = int(self._socket.getsockname()[1]), secrets.token_urlsafe(32)
         self.address = f"http://127.0.0.1:{self.port}/#token={token}"
         routes = [Route("/api/{call}", self._api, methods=["POST"])]
         routes += [Route(path, self._file) for path in ("/", *(f"/{name}" for name in FILES))]
+        app = Starlette(routes=routes)
+        app.router.redirect_slashes = False
         config = uvicorn.Config(
-            Guard(Starlette(routes=routes), self.port, token),
+            Guard(app, self.port, token),
             log_level="critical",
             lifespan="off",
             server_header=False,
@@ -98,7 +101,7 @@ class Server:
         tab, call = request.headers.get("x-marginfold-tab", ""), request.path_params["call"]
         if not re.fullmatch("[0-9a-f]{16}", tab):
             return PlainTextResponse("X-Marginfold-Tab must be 16 hexadecimal digits.", 400)
-        content = await _body(request, MOST_UPLOAD if call == "open" else MOST_BODY)
+        content = await _body(request, MOST_BYTES if call == "open" else MOST_BODY)
         if content is None:
             return PlainTextResponse("This is too large.", 413)
         name = request.query_params.get("name", "table.csv")[:200]

@@ -37,7 +37,7 @@ from marginfold.explorer.methods import (
 )
 from marginfold.explorer.one_file import KeptAnswer, one_file, without_server
 from marginfold.explorer.source import script
-from marginfold.explorer.table import Opened, Table, open_table
+from marginfold.explorer.table import Table, open_sent, open_table, prepared_table
 from marginfold.linalg.tall import Array
 
 Answer = tuple[dict[str, Any], dict[str, Array]]
@@ -54,6 +54,10 @@ MOST_CELLS = 500_000
 
 MOST_MAPS = 4
 """Maps side by side on a page."""
+
+QUICK_CELLS = 500_000
+"""Cells of a table that is parted into features and labels here, in 0.2 s at most, and not by a
+worker."""
 
 MOST_SUSPECTS = 500
 """Suspects that are listed."""
@@ -197,11 +201,7 @@ class Session:
 
     def open_file(self, path: str, name: str, job: Job | None = None) -> Answer:
         """Open a file that was sent, under the name it had where it came from."""
-        try:
-            found = self.workers.run(job or Job(), open_table, path)
-        except MarginfoldError as error:
-            raise type(error)(str(error).replace(path, name)) from None
-        self._take(Table.of(Opened(name, found.frame, name, found.reading)))
+        self._take(self.workers.run(job or Job(), open_sent, path, name))
         return self._describe(Job())
 
     # What is there ------------------------------------------------------------------------------
@@ -279,8 +279,12 @@ class Session:
     def _choose(
         self, job: Job, target: str | None, ignored: list[str], seed: int, held_out: float
     ) -> Answer:
-        table = self.table
-        self._take(Table.of(table.opened, target or table.target, ignored, seed, float(held_out)))
+        opened = self.table.opened
+        wanted = opened, target or self.table.target, ignored, seed, float(held_out)
+        if opened.frame.size > QUICK_CELLS:
+            self._take(self.workers.run(job, prepared_table, *wanted))
+        else:
+            self._take(Table.of(*wanted))
         return self._describe(job)
 
     def _rows(self, job: Job, ids: list[int]) -> Answer:

@@ -6,7 +6,10 @@ is learnt of rows (medians, scales, levels) is learnt of training rows.
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import os
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +27,7 @@ from marginfold.data.csv_files import DECIMAL
 from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.tables import is_set
 from marginfold.data.target import check_columns
-from marginfold.errors import InvalidInputError
+from marginfold.errors import InvalidInputError, MarginfoldError
 from marginfold.explorer.calls import MOST_ROWS
 from marginfold.linalg.tall import Array
 from marginfold.protocols.splits import hold_out
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 50_000_000
 """Numbers of a table that a session holds, rows times columns: 400 MB."""
+
+MOST_BYTES, PIECE = 200_000_000, 1 << 20
+"""Bytes of a file that is sent, also unpacked; bytes that are unpacked at a time."""
 
 MOST_CLASSES = 1000
 """Classes that a map can show."""
@@ -158,6 +164,41 @@ def _framed(X: Any) -> pd.DataFrame:
     if rows.ndim != 2:
         raise InvalidInputError(f"X has rows and columns; got an array of shape {rows.shape}.")
     return pandas.DataFrame(rows, columns=[f"x{k + 1}" for k in range(rows.shape[1])])
+
+
+def open_sent(path: str, name: str) -> Table:
+    """Read a file that somebody sent and take its likeliest target; ``name`` is what they call it.
+
+    What is packed must not unpack to more than may be sent.
+    """
+    _check_unpacked(path)
+    try:
+        opened = Opened(name, open_table(path).frame, name)
+        return prepared_table(opened, opened.likely_target, (), 0, HELD_OUT)
+    except MarginfoldError as error:
+        raise type(error)(str(error).replace(path, name)) from None
+
+
+def prepared_table(
+    opened: Opened, target: str, ignored: Collection[str], seed: int, share: float
+) -> Table:
+    """Return a table whose rows are numbers already; refuse what cannot become numbers."""
+    table = Table.of(opened, target, ignored, seed, share)
+    _ = table.size
+    return table
+
+
+def _check_unpacked(path: str) -> None:
+    """Refuse a packed file that grows beyond `MOST_BYTES`; its reader tells of damage."""
+    with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as file:
+        size = 0
+        while piece := file.read(PIECE):
+            size += len(piece)
+            if size > MOST_BYTES:
+                raise InvalidInputError(
+                    f"the file unpacks to more than {MOST_BYTES // 10**6} MB; unpack it, and open "
+                    "it by 'marginfold explore FILE'."
+                )
 
 
 @dataclass(frozen=True, eq=False)

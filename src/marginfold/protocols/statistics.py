@@ -121,36 +121,43 @@ def paired_interval(
     return Interval(mean, mean - half, mean + half, p_value)
 
 
+def share_interval(count: int, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share ``count / n`` of independent rows (Wilson 1927).
+
+    Examples
+    --------
+    >>> from marginfold.protocols.statistics import share_interval
+    >>> [round(end, 3) for end in share_interval(0, 20)]
+    [0.0, 0.161]
+    """
+    interval = stats.binomtest(count, n).proportion_ci(CONFIDENCE, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
 @dataclass(frozen=True)
 class Share:
-    """A share of rows, such as those answered wrongly, with its interval."""
+    """A share of rows, such as those answered wrongly, with its interval.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.statistics import Share
+    >>> print(Share.of(15, 360))
+    4.2 % (2.5 to 6.8) of 360 rows
+    """
 
     value: float
     low: float
     high: float
     n: int
 
+    @classmethod
+    def of(cls, count: int, n: int) -> Share:
+        """Return the share of ``count`` among ``n`` independent rows."""
+        return cls(count / n, *share_interval(count, n), n)
+
     def __str__(self) -> str:
         value, low, high = (f"{100 * part:.1f}" for part in (self.value, self.low, self.high))
         return f"{value} % ({low} to {high}) of {self.n} rows"
-
-
-def share_interval(count: int, n: int) -> Share:
-    """Return the share of ``count`` among ``n`` independent rows, with Wilson's interval.
-
-    Examples
-    --------
-    >>> from marginfold.protocols.statistics import share_interval
-    >>> print(share_interval(15, 360))
-    4.2 % (2.5 to 6.8) of 360 rows
-    """
-    if not 0 <= count <= n or n < 1:
-        raise InvalidInputError(
-            f"share_interval got {count} of {n} rows; it needs at least one row, and not more "
-            "counted than there are."
-        )
-    found = stats.binomtest(count, n).proportion_ci(CONFIDENCE, method="wilson")
-    return Share(count / n, float(found.low), float(found.high), n)
 
 
 def wins(a: ArrayLike, b: ArrayLike, *, larger_is_better: bool = False) -> Wins:

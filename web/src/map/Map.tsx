@@ -73,9 +73,11 @@ export function Map(props: MapProps) {
     return row < 0 ? null : row;
   };
   const show = (next: View) => {
-    const { props, everything } = act.current!;
-    const scale = Math.min(Math.max(next.scale, ZOOM_RANGE[0] * everything.scale), ZOOM_RANGE[1] * everything.scale);
-    if (scale === next.scale) props.onView?.(next);
+    const { props, view, everything } = act.current!;
+    const [out, into] = ZOOM_RANGE.map((range) => range * everything.scale);
+    if (next.scale < Math.min(out, view.scale) || next.scale > Math.max(into, view.scale)) return;
+    act.current!.view = next; // a second gesture may come before the next rendering
+    props.onView?.(next);
   };
   const select = (corners: Place[], how: How) => {
     const { props, size, view } = act.current!;

@@ -53,7 +53,7 @@ function Screen({ explorer }: { explorer: Explorer }) {
 
 function Start({ explorer }: { explorer: Explorer }) {
   return (
-    <div class="opening">
+    <main class="opening">
       <h1>marginfold explorer</h1>
       <Busy of={explorer.opening} />
       <Problem of={explorer.opening} />
@@ -62,6 +62,6 @@ function Start({ explorer }: { explorer: Explorer }) {
           Try again
         </button>
       )}
-    </div>
+    </main>
   );
 }

@@ -30,7 +30,7 @@ export function Header({ description }: { description: Description }) {
             checked={explorer.showTraining.value}
             onChange={(event) => explorer.setShowTraining(event.currentTarget.checked)}
           />
-          Show training rows <span class="quiet">(seen by the fit)</span>
+          Training rows <span class="quiet">(seen by the fit)</span>
         </label>
       </div>
       <div class="actions">
@@ -71,6 +71,7 @@ function TargetChooser({ description }: { description: Description }) {
       Target
       <select
         value={description.target ?? ""}
+        disabled={explorer.opening.busy.value !== null}
         onChange={(event) => void explorer.chooseTable({ ...choiceOf(description, []), target: event.currentTarget.value })}
       >
         {description.targets.map((name) => (
@@ -112,7 +113,7 @@ function Columns({ description }: { description: Description }) {
           <ul class="reasons">
             {leftOut.slice(0, LISTED).map((column) => (
               <li key={column.name}>
-                <strong>{column.name}</strong> {column.why}
+                <strong>{column.name}</strong>: {column.why}
               </li>
             ))}
           </ul>

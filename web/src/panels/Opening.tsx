@@ -8,7 +8,7 @@ export function Opening() {
   const explorer = useExplorer();
   const sets = explorer.description.value?.sets ?? [];
   return (
-    <div class="opening">
+    <main class="opening">
       <h1>Look at your data through every method</h1>
       <p class="lead">
         Open a table with one row per case and one column that names the class. Part of the rows is kept away from every fit, and those
@@ -23,8 +23,8 @@ export function Opening() {
         </button>
       )}
       {sets.length > 0 && (
-        <section aria-labelledby="bundled">
-          <h2 id="bundled">Or begin with a bundled set</h2>
+        <section aria-label="Bundled sets">
+          <h2>Or begin with a bundled set</h2>
           <ul class="sets">
             {sets.map((name) => (
               <li key={name}>
@@ -37,7 +37,7 @@ export function Opening() {
         </section>
       )}
       <p class="quiet">Nothing leaves this computer.</p>
-    </div>
+    </main>
   );
 }
 

@@ -60,9 +60,10 @@ function Slider({ map, path }: { map: MapPanel; path: Path }) {
 
 /** The held-out error at each step with its interval; the line marks the step on the screen. */
 function Curve({ weights, errors, step }: { weights: number[]; errors: ErrorRate[]; step: number }) {
-  const top = Math.max(...errors.map((error) => error.high), 0.01);
+  const bottom = Math.min(...errors.map((error) => error.low));
+  const top = Math.max(...errors.map((error) => error.high), bottom + 0.01);
   const x = (index: number) => (errors.length < 2 ? 0 : (WIDTH * index) / (errors.length - 1));
-  const y = (value: number) => HEIGHT * (1 - value / top);
+  const y = (value: number) => (HEIGHT * (top - value)) / (top - bottom);
   const at = (index: number, value: number) => `${x(index).toFixed(2)},${y(value).toFixed(2)}`;
   const line = errors.map((error, index) => at(index, error.value)).join(" ");
   const low = errors.map((error, index) => at(index, error.low)).reverse();

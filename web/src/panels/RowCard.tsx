@@ -46,10 +46,15 @@ function Row({ row, map, pinned }: { row: number; map: MapPanel; pinned: boolean
       <p class="row">
         <Mark index={label} /> {explorer.description.value?.classes[label]?.name}
         <span class="quiet">{seen ? "seen by the fit" : "held out"}</span>
+        {pinned && (
+          <button type="button" class="link" onClick={() => explorer.select([row], "add")}>
+            select it
+          </button>
+        )}
       </p>
       <Cells />
       <Loadings map={map} />
-      {pinned && map.result.value?.body.has.preimage && <Preimage row={row} map={map} />}
+      {pinned && explorer.hasServer && map.result.value?.body.has.preimage && <Preimage row={row} map={map} />}
     </>
   );
 }
@@ -83,19 +88,23 @@ function Cells() {
 
 /** The columns that move the row away from the mean along both axes, as bars to the left and right. */
 function Loadings({ map }: { map: MapPanel }) {
-  const { reader } = useExplorer();
+  const { reader, hasServer } = useExplorer();
   const columns = reader.loadings.value?.columns;
-  if (!columns) return reader.loading.error.value ? <Problem of={reader.loading} /> : null;
+  if (!columns) return hasServer && reader.loading.error.value ? <Problem of={reader.loading} /> : null;
   const top = Math.max(...columns.flatMap(({ push }) => push.map(Math.abs)), Number.MIN_VALUE);
-  const names = map.axes.value.map((axis) => map.result.value?.body.axes[axis] ?? `axis ${axis + 1}`);
+  const axes = map.axes.value[0] === map.axes.value[1] ? [0] : [0, 1];
+  const names = axes.map((place) => map.result.value?.body.axes[map.axes.value[place]] ?? `axis ${place + 1}`);
   return (
     <table class="loadings">
       <caption>What moves it from the mean in {map.method.value}</caption>
       <thead>
         <tr>
           <th scope="col">Column</th>
-          <th scope="col">{names[0]}</th>
-          <th scope="col">{names[1]}</th>
+          {names.map((name) => (
+            <th scope="col" key={name}>
+              {name}
+            </th>
+          ))}
         </tr>
       </thead>
       <tbody>
@@ -104,9 +113,9 @@ function Loadings({ map }: { map: MapPanel }) {
             <th scope="row" title={`${name}: ${value}`}>
               {name}
             </th>
-            {push.map((size, axis) => (
-              <td key={axis}>
-                <Push size={size / top} words={size.toPrecision(2)} />
+            {axes.map((place) => (
+              <td key={place}>
+                <Push size={push[place] / top} words={push[place].toPrecision(2)} />
               </td>
             ))}
           </tr>

@@ -191,6 +191,15 @@ describe("the slider over the graph weight", () => {
     expect(map.errors.value?.training).toBeNull();
   });
 
+  test("other axes chosen meanwhile are those of the fit at that weight", async () => {
+    const map = explorer.maps.value[lsva];
+    map.slide(3);
+    map.setAxes([1, 2]);
+    await settled();
+    expect(map.result.value?.body.params.graph_weight).toBe(0.75);
+    expect(map.picture.value?.x[4]).toBe(map.result.value?.coordinates[4 * 3 + 1]);
+  });
+
   test("is turned to look as the fit does, along each axis alone", () => {
     const path = explorer.maps.value[lsva].path.value!;
     const { x, y } = pictureOfStep(path, 1);

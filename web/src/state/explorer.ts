@@ -21,6 +21,9 @@ const OPENING_METHODS = ["PCA", "LSVA"];
 /** The most maps that stand side by side. */
 export const MOST_MAPS = 4;
 
+/** The key of the newest map; keys are told apart across all explorers of a document, where ids must be. */
+let lastKey = 0;
+
 export interface Choice {
   target: string;
   ignored: string[];
@@ -71,7 +74,6 @@ export class Explorer {
   readonly coding: Latest;
   readonly exporting: Latest;
   readonly reader: RowReader;
-  #nextKey = 0;
 
   constructor(
     readonly transport: Transport,
@@ -140,11 +142,9 @@ export class Explorer {
 
   /** Change the selection of all maps and of the row table; rows that are not drawn stay out. */
   select(ids: Iterable<number>, how: How = "replace"): void {
-    const chosen = new Set(how === "replace" ? [] : this.selection.value);
-    for (const id of ids) {
-      if (how === "remove") chosen.delete(id);
-      else chosen.add(id);
-    }
+    const chosen = new Uint8Array(this.states.value.length);
+    if (how !== "replace") for (const id of this.selection.value) chosen[id] = 1;
+    for (const id of ids) chosen[id] = how === "remove" ? 0 : 1;
     this.selection.value = drawnRows(chosen, this.states.value);
     const count = this.selection.value.length;
     this.say(count === 0 ? "Nothing selected" : `${count} ${count === 1 ? "row" : "rows"} selected`);
@@ -265,7 +265,7 @@ export class Explorer {
   }
 
   #add(method: Method): MapPanel {
-    const map = new MapPanel(this, this.#nextKey++, method);
+    const map = new MapPanel(this, ++lastKey, method);
     this.maps.value = [...this.maps.value, map];
     return map;
   }
@@ -286,7 +286,9 @@ export class Explorer {
 
   /** After rows were hidden: the selection and the pointed row hold drawn rows only. */
   #keepDrawn(): void {
-    const kept = drawnRows(this.selection.value, this.states.value);
+    const chosen = new Uint8Array(this.states.value.length);
+    for (const id of this.selection.value) chosen[id] = 1;
+    const kept = drawnRows(chosen, this.states.value);
     if (kept.length !== this.selection.value.length) this.selection.value = kept;
     const pointed = this.hovered.value;
     if (pointed && this.states.value[pointed.row] === 0) this.hovered.value = null;

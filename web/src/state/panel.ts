@@ -200,8 +200,10 @@ export class MapPanel {
       this.axes.value = axes;
       this.view.value = null;
       this.regions.value = null;
+      if (!this.explorer.hasServer) this.step.value = null;
     });
-    void this.#divide();
+    if (this.step.value === this.resultStep.value) void this.#divide();
+    else void this.settle();
   }
 
   /** Show the decision regions of a classifier on the two axes; null takes them away. */

@@ -22,16 +22,10 @@ export function statesOf({ classes, heldOut, hidden, showTraining, selection }: 
   return states;
 }
 
-/** The rows among `ids` that are drawn, in order and once each. */
-export function drawnRows(ids: Iterable<number>, states: Uint8Array): Uint32Array {
-  const taken = new Uint8Array(states.length);
+/** The chosen rows that are drawn, in order. */
+export function drawnRows(chosen: Uint8Array, states: Uint8Array): Uint32Array {
+  const rows = new Uint32Array(states.length);
   let count = 0;
-  for (const id of ids) {
-    if (id >= states.length || states[id] === HIDDEN || taken[id] === 1) continue;
-    taken[id] = 1;
-    count += 1;
-  }
-  const rows = new Uint32Array(count);
-  for (let id = 0, at = 0; at < count; id++) if (taken[id] === 1) rows[at++] = id;
-  return rows;
+  for (let row = 0; row < states.length; row++) if (chosen[row] === 1 && states[row] !== HIDDEN) rows[count++] = row;
+  return rows.slice(0, count);
 }

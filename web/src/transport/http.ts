@@ -1,4 +1,4 @@
-import { decodeFrame } from "./frames";
+import { decodeFrame, type Frame } from "./frames";
 import { CallError, cancelled, type Answer, type CallOptions, type Transport } from "./transport";
 
 /** Calls as `POST /api/<name>`, answered by a stream of frames; an aborted fetch cancels the job. */
@@ -23,14 +23,15 @@ export function httpTransport(token: string, base = "/api/", tab = randomTab()):
   };
 }
 
-/** Frames with their lengths before them, whatever the pieces they come in; the last one is the answer. */
+/** Frames with their lengths before them, whatever the pieces they come in; the last one is the answer. The stream is read to its end: a connection that is cut is not used again. */
 export async function readAnswer(stream: ReadableStream<Uint8Array>, options: CallOptions = {}): Promise<Answer> {
+  let last: Frame | null = null;
   for await (const bytes of framesOf(stream)) {
-    const frame = decodeFrame(bytes);
-    if (frame.kind === "error") throw frame.error;
-    if (frame.kind === "result") return frame.answer;
-    options.onProgress?.(frame.progress);
+    last = decodeFrame(bytes);
+    if (last.kind === "progress") options.onProgress?.(last.progress);
   }
+  if (last?.kind === "error") throw last.error;
+  if (last?.kind === "result") return last.answer;
   throw new CallError("Unexpected", "the server closed the connection before it answered; is it still running?");
 }
 

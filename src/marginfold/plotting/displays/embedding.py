@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,13 +20,37 @@ from marginfold.plotting.displays.rows import (
     side_masks,
     two_sides,
 )
-from marginfold.protocols.statistics import Share, share_interval
+from marginfold.protocols.statistics import share_interval
 from marginfold.runtime.extras import require
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import UNLABELLED
 
 JITTER = 0.3
 """Largest distance of a row from the line of its class where there is one component only."""
+
+
+@dataclass(frozen=True)
+class NeighborError:
+    """The share of rows whose nearest seen row has another label."""
+
+    wrong: int
+    n_rows: int
+
+    @classmethod
+    def of(cls, wrong: Array) -> Self:
+        """Count the rows that are wrong."""
+        return cls(int(np.count_nonzero(wrong)), len(wrong))
+
+    @property
+    def share(self) -> float:
+        """Wrong rows among all."""
+        return self.wrong / self.n_rows
+
+    def __str__(self) -> str:
+        low, high = share_interval(self.wrong, self.n_rows)
+        return (
+            f"{100 * self.share:.1f} % wrong ({100 * low:.1f} to {100 * high:.1f}) of {self.n_rows}"
+        )
 
 
 class EmbeddingDisplay:
@@ -202,15 +226,13 @@ class EmbeddingDisplay:
                 canvas.name_heights(axes, rows.names)
             if self.errors:
                 errors = self.neighbor_errors()
-                canvas.set_title(
-                    axes, [f"{name}, wrong: {error}" for name, error in errors.items()]
-                )
+                canvas.set_title(axes, [f"{name}: {error}" for name, error in errors.items()])
             classes = canvas.class_keys(drawn) if names[1] else []
             canvas.add_legend(axes, classes, canvas.side_keys(drawn), own=ax is None)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
-    def neighbor_errors(self) -> dict[str, Share]:
+    def neighbor_errors(self) -> dict[str, NeighborError]:
         """Return the errors on "held out" and "training" rows that have a label, if there are any.
 
         A row is wrong if the nearest seen row, other than itself, has another label on the drawn
@@ -227,9 +249,9 @@ class EmbeddingDisplay:
         found = {}
         if new.any():
             nearest = neighbors.kneighbors(xy[new], return_distance=False)[:, 0]
-            found["held out"] = _wrong(own[nearest] != rows.codes[new])
+            found["held out"] = NeighborError.of(own[nearest] != rows.codes[new])
         nearest = neighbors.kneighbors(return_distance=False)[:, 0]
-        return found | {"training": _wrong(own[nearest] != own)}
+        return found | {"training": NeighborError.of(own[nearest] != own)}
 
     def _read(self) -> tuple[Rows, tuple[str, str]]:
         """Return the rows as they are drawn, and the names of both axes."""
@@ -253,8 +275,3 @@ def _strips(x: Array, codes: Array) -> Array:
     """Return rows beside the line of their class, so that they do not hide each other."""
     jitter = np.random.default_rng(0).uniform(-JITTER, JITTER, len(x))
     return np.column_stack([x, codes + jitter])
-
-
-def _wrong(rows: Array) -> Share:
-    """Return the share of rows that are wrong."""
-    return share_interval(int(np.count_nonzero(rows)), len(rows))
