@@ -174,38 +174,30 @@ class Screen:
                 found.append((params, *parts[-1][1:]))
         return found
 
-    def described(self) -> tuple[dict, dict]:
-        """Return the table as it was described last."""
-        return max(
-            ((b, a) for name in ("describe", "open", "open_set") for _, b, a in self.frames(name)),
-            key=lambda found: found[0]["shown"],
-        )
+    def places(self, number: int, coordinates: np.ndarray, rows: dict[int, int]) -> np.ndarray:
+        """Return where all rows lie on a map, from where a few are marked.
 
-    def places(self, number: int, coordinates: np.ndarray, rows: list[int]) -> np.ndarray:
-        """Return where all rows lie in the window, from where a few are marked on the map.
-
-        The rows must be listed in the table of selected rows.  A map moves and stretches both
-        axes and does nothing else: what is left over by the best such map of the few is an error.
+        ``rows`` gives the number in the file of each of the few, which must be listed as selected.
+        A map moves and stretches both axes and does nothing else: what is left over by the best
+        such map of the few is an error.
         """
-        marked = np.array([self.marked(number, row) for row in rows])
-        found = []
+        marked = np.array([self.marked(number, name) for name in rows.values()])
+        few, found = list(rows), []
         for axis in range(2):
-            design = np.column_stack([np.ones(len(rows)), coordinates[rows, axis]])
+            design = np.column_stack([np.ones(len(few)), coordinates[few, axis]])
             weights, *_ = np.linalg.lstsq(design, marked[:, axis], rcond=None)
             apart = np.abs(design @ weights - marked[:, axis]).max()
             assert apart <= 1e-6 * np.ptp(coordinates[:, axis]) * abs(weights[1])
             found.append(weights[0] + weights[1] * coordinates[:, axis].astype(float))
         return np.column_stack(found)
 
-    def marked(self, number: int, row: int) -> list[float]:
-        """Pin a row of the table of selected rows and return where a map marks it."""
-        body, arrays = self.described()
-        name = str(arrays["number"][row])
-        self.page.locator(".rowtable").get_by_role("button", name=name, exact=True).click()
+    def marked(self, number: int, name: int) -> list[float]:
+        """Pin a row that is listed as selected and return where a map marks it."""
+        link = self.page.locator(".rowtable").get_by_role("button", name=str(name), exact=True)
+        link.evaluate("(button) => button.click()")
+        self.page.locator(".rowcard h2", has_text=re.compile(rf"Row {name}\b")).wait_for()
         mark = self.map(number).locator(".mf-pinned")
-        self.page.locator(".rowcard h2").filter(has_text=f"Row {name}").wait_for()
-        box = self.map(number).bounding_box()
-        return [float(mark.get_attribute(a)) + box[b] for a, b in (("cx", "x"), ("cy", "y"))]
+        return [float(mark.get_attribute(name)) for name in ("cx", "cy")]
 
     # What a person does -------------------------------------------------------------------------
 
@@ -225,19 +217,21 @@ class Screen:
             return set()
         wanted = int(re.sub(r"\D", "", table.locator("h2").inner_text()))
         found: set[int] = set()
-        while True:
-            table.locator("tbody tr").first.wait_for()
-            found |= {int(text) for text in table.locator("tbody tr .link").all_inner_texts()}
-            if len(found) >= wanted:
-                return found
-            table.get_by_role("button", name="Next").click()
-            first = table.locator("tbody tr .link").first
-            self.page.wait_for_function(
-                "([old]) => !old.includes(Number("
-                "document.querySelector('.rowtable tbody .link').textContent))",
-                arg=[list(found)],
-            )
-            assert first.is_visible()
+        while len(found) < wanted:
+            found |= self.listed()
+            if len(found) < wanted:
+                table.get_by_role("button", name="Next").click()
+        return found
+
+    def listed(self) -> set[int]:
+        """Return the numbers on one page of the table of selected rows, when it is complete."""
+        links = self.page.locator(".rowtable tbody .link")
+        links.first.wait_for()
+        before, now = None, links.all_inner_texts()
+        while now != before:
+            self.page.wait_for_timeout(150)
+            before, now = now, links.all_inner_texts()
+        return set(map(int, now))
 
     def lasso(self, corners: list[tuple[float, float]]) -> None:
         """Drag around places of the window with Shift."""
@@ -251,6 +245,7 @@ class Screen:
 
     def corners(self, number: int, share: float = 0.45) -> list[tuple[float, float]]:
         """Return a polygon in the left part of a map."""
+        self.map(number).scroll_into_view_if_needed()
         box = self.map(number).bounding_box()
         inside = [(0.04, 0.08), (share, 0.05), (0.8 * share, 0.5), (share, 0.94), (0.05, 0.9)]
         return [(box["x"] + a * box["width"], box["y"] + b * box["height"]) for a, b in inside]
@@ -260,10 +255,10 @@ class Screen:
         files = self.page.evaluate_handle(
             """([name, bytes]) => {
                 const dropped = new DataTransfer();
-                dropped.items.add(new File([new Uint8Array(bytes)], name));
+                dropped.items.add(new File([Uint8Array.fromBase64(bytes)], name));
                 return dropped;
             }""",
-            [name, list(content)],
+            [name, base64.b64encode(content).decode()],
         )
         self.page.locator(".drop").dispatch_event("drop", {"dataTransfer": files})
 

@@ -345,5 +345,8 @@ class _Child:
             self._say(pickle.dumps(("progress", event.stage, event.done, event.total)))
 
     def _say(self, content: bytes) -> None:
-        self._outbox.write(content)
-        self._outbox.flush()
+        try:
+            self._outbox.write(content)
+            self._outbox.flush()
+        except BrokenPipeError:  # the parent has ended
+            os._exit(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import traitlets
 
 from marginfold.errors import InvalidInputError
 from marginfold.explorer.frames import frame
-from marginfold.explorer.jobs import Job
+from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.session import Given, Session, answered
 from marginfold.explorer.table import array_table
 from marginfold.runtime.files import write_file
@@ -75,7 +76,7 @@ class Explorer(anywidget.AnyWidget):
         *fitted, X, y = rows
         table = array_table(X, y, held_out, seed)
         given = Given.of(fitted[0], X, held_out) if fitted else None
-        self._session = Session(table, given=given)
+        self._session = Session(table, workers=shared_workers(), given=given)
         self._threads = ThreadPoolExecutor(4)
         self._jobs: dict[Any, Job] = {}
         super().__init__(labels=table.labels.tolist())
@@ -104,7 +105,6 @@ class Explorer(anywidget.AnyWidget):
         if hasattr(self, "_jobs"):  # what was refused has nothing to end
             for job in list(self._jobs.values()):
                 job.cancel()
-            self._session.close()
             self._threads.shutdown(wait=False, cancel_futures=True)
         super().close()
 
@@ -135,3 +135,9 @@ class Explorer(anywidget.AnyWidget):
                 self.labels = self._session.rows.labels.tolist()
         finally:
             self._jobs.pop(number, None)
+
+
+@cache
+def shared_workers() -> Workers:
+    """Return the processes of all widgets of a notebook; they end with it."""
+    return Workers()

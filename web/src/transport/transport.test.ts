@@ -160,15 +160,19 @@ describe("over a widget's messages", () => {
 });
 
 describe("in an exported file", () => {
-  const base64 = (bytes: Uint8Array) => btoa(String.fromCharCode(...bytes));
-  const page = { answers: [{ call: "fit", params: { method: "LSVA", params: { C: 1, graph_weight: 2 } }, frame: base64(RESULT) }] };
+  const packed = async (bytes: Uint8Array<ArrayBuffer>) => {
+    const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("gzip"));
+    return btoa(String.fromCharCode(...new Uint8Array(await new Response(stream).arrayBuffer())));
+  };
+  const pageOf = (frame: string) => ({ answers: [{ call: "fit", params: { method: "LSVA", params: { C: 1, graph_weight: 2 } }, frame }] });
 
   test("a kept call is answered whatever the order of its parameters", async () => {
+    const page = pageOf(await packed(RESULT));
     const answer = await staticTransport(page).call("fit", { params: { graph_weight: 2, C: 1 }, method: "LSVA" });
     expect(answer.arrays).toEqual(ARRAYS);
   });
 
   test("every other call says that there is no server", async () => {
-    await expect(staticTransport(page).call("fit", { method: "PCA" })).rejects.toThrow("this page has no server behind it");
+    await expect(staticTransport(pageOf("")).call("fit", { method: "PCA" })).rejects.toThrow("this page has no server behind it");
   });
 });
