@@ -65,7 +65,9 @@ def main() -> None:
                 given = [prefer, rows, SIZE, repeats]
                 measured = page.evaluate("(given) => measure(...given)", given)
                 for name, times in measured["times"].items():
-                    print(table_line(name, rows, browser, measured["kind"], times))
+                    print(table_line(name, rows, browser, measured["kind"], times), flush=True)
+                name, times = "slider step, processor time", [processor_time(page, prefer, rows)]
+                print(table_line(name, rows, browser, measured["kind"], times), flush=True)
             picture = page.evaluate("(given) => picture(...given)", [prefer, 20_000, SIZE])
             pictures[picture["kind"]] = read_pixels(picture["pixels"])
     print(agreement(pictures["webgl2"], pictures["canvas"]))
@@ -113,6 +115,23 @@ def open_page(chromium: str, switches: list[str], script: str) -> Iterator[Any]:
         page.wait_for_function("typeof measure === 'function'")
         yield page
         browser.close()
+
+
+def processor_time(page: Any, prefer: str | None, rows: int) -> float:
+    """Milliseconds of the page's own thread for one step, whatever else the machine does."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent(count: int) -> float:
+        page.evaluate("(given) => steps(...given)", [prefer, rows, SIZE, count])
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
+
+    spent(20)
+    start = spent(1)
+    few = spent(1) - start
+    many = spent(101) - start - few
+    return 10 * (many - few)
 
 
 def table_line(name: str, rows: int, browser: str, kind: str, times: list[float]) -> str:

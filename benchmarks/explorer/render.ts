@@ -81,6 +81,21 @@ async function measure(kind: Kind, rows: number, size: Size, repeats: number): P
   return { kind: used, times };
 }
 
+/** Steps of the slider one after the other, for the thread's processor time. */
+function steps(kind: Kind, rows: number, size: Size, count: number): void {
+  const data = makeRows(rows);
+  const path = makePath(data.x, data.y, rows);
+  const maps = [0, 1].map(() => makeMap(kind, size));
+  for (let step = 0; step < count; step++) {
+    maps.forEach(({ renderer }) => show(renderer, { ...data, ...decodeStep(path, step % WEIGHTS) }));
+    maps.forEach(settle);
+  }
+  maps.forEach(({ renderer, canvas }) => {
+    renderer.dispose();
+    canvas.remove();
+  });
+}
+
 /** The pixels of one picture, to compare renderers: about as many markers of each kind as there are. */
 function picture(kind: Kind, rows: number, size: Size): { kind: string; pixels: string } {
   const data = makeRows(rows);
@@ -155,4 +170,4 @@ function circle(phase: number): Float64Array {
 }
 
 
-Object.assign(globalThis, { measure, picture });
+Object.assign(globalThis, { measure, picture, steps });

@@ -21,6 +21,9 @@ const COVERED = 0.8;
 /** CSS pixels of the smallest and the largest marker. */
 const [SMALLEST, LARGEST] = [3, 9];
 
+/** Coverage from which a pixel counts as covered: pixels that need no mixing are drawn in a third of the time. */
+const FULL = 0.7;
+
 /** Width of an open marker's line relative to its radius; never so wide that its middle is filled. */
 const LINE = 0.45;
 
@@ -47,7 +50,8 @@ function makeSprite(shape: Shape, size: number, open: boolean): Sprite {
     for (let column = 0; column < size; column++) {
       const inside = depth(shape, column + 0.5 - radius, row + 0.5 - radius, radius);
       const hole = open ? clamp(inside - line + 0.5) : 0;
-      coverage[row * size + column] = Math.round(255 * (clamp(inside + 0.5) - hole));
+      const share = clamp(inside + 0.5) - hole;
+      coverage[row * size + column] = share >= FULL ? 255 : Math.round(255 * share);
     }
   return { size, coverage };
 }
