@@ -58,6 +58,28 @@ def test_the_script_reads_the_table_as_it_was_read_here(tmp_path, workers):
     np.testing.assert_allclose(coordinates_of(code, tmp_path)[0], expected, atol=1e-6)
 
 
+def test_the_script_draws_the_same_sample_of_a_large_table(tmp_path, workers):
+    n, rng = 201_234, np.random.default_rng(0)
+    kind = np.repeat(["a", "b", "c"], [n - 50_007, 50_000, 7])
+    frame = pd.DataFrame({"x": rng.standard_normal(n).round(2) + (kind == "a"), "kind": kind})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    session = Session(Table.of(open_table(tmp_path / "t.csv")), workers=workers)
+    assert session.table.sampled
+    expected = session.handle("fit", {"method": "LDA"})[1]["coordinates"]
+    code = session.handle("code", {"maps": [{"method": "LDA"}]})[0]["python"]
+    np.testing.assert_allclose(coordinates_of(code, tmp_path)[0], expected, atol=1e-5)
+
+
+def test_the_script_holds_out_the_rows_that_were_given(tmp_path, workers):
+    mixed_frame().to_csv(tmp_path / "t.csv", index=False)
+    held_out = np.arange(120) % 4 == 0
+    table = Table.of(open_table(tmp_path / "t.csv"), "species", held_out=held_out)
+    session = Session(table, workers=workers)
+    expected = session.handle("fit", {"method": "LDA"})[1]["coordinates"]
+    code = session.handle("code", {"maps": [{"method": "LDA"}]})[0]["python"]
+    np.testing.assert_allclose(coordinates_of(code, tmp_path)[0], expected, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -118,7 +118,7 @@ class Call:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
-ROW = Whole(0, MOST_ROWS - 1)
+ROW = Whole(0, 2**31)
 AXES = Each(Whole(0, 99), 2, 2)
 IDENTITY = Whole(0, 2**31)
 METHOD: dict[str, Constraint] = {"method": Text(), "params": Settings()}

@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator
 
 from marginfold.data.reading import AS_FOUND
 from marginfold.data.tables import is_set
-from marginfold.explorer.table import Table
+from marginfold.explorer.table import Table, most_rows
 from marginfold.graphs.rule import GraphRule
 from marginfold.linalg.tall import Array
+from marginfold.protocols.splits import hold_out
 
 
 def script(table: Table, labels: Array, estimators: Sequence[tuple[str, Any]]) -> str:
@@ -69,10 +70,12 @@ def _imports(table: Table, estimators: Sequence[Any]) -> list[str]:
     if table.opened.reading != AS_FOUND:
         data.add("Reading")
     names["marginfold.data"] = data
-    names["marginfold.protocols.splits"] = {"hold_out"}
+    if _is_drawn(table):
+        names["marginfold.protocols.splits"] = {"hold_out"}
     if table.sampled is not None:
         names["marginfold.compare.runs"] = {"sample_rows"}
-    return _import_lines(names)
+    lines = _import_lines(names)
+    return lines if _is_drawn(table) else ["import numpy", *lines]
 
 
 def _import_lines(names: dict[str, set[str]]) -> list[str]:
@@ -113,10 +116,18 @@ def _rows(table: Table) -> list[str]:
     ]
     if table.sampled is not None:
         lines += [
-            f"rows = sample_rows(labels, {len(table.labels)})",
+            f"rows = sample_rows(labels, {most_rows(opened, table.ignored)})",
             "features, labels = features.iloc[rows], labels[rows]",
         ]
-    return [*lines, f"held_out = hold_out(labels, {table.share!r}, seed={table.seed!r})"]
+    if _is_drawn(table):
+        return [*lines, f"held_out = hold_out(labels, {table.share!r}, seed={table.seed!r})"]
+    rows = np.flatnonzero(table.held_out).tolist()
+    return [*lines, f"held_out = numpy.isin(numpy.arange(len(labels)), {rows!r})"]
+
+
+def _is_drawn(table: Table) -> bool:
+    """Return whether the rows are held out that the seed says, and not others that were given."""
+    return np.array_equal(hold_out(table.labels, table.share, table.seed), table.held_out)
 
 
 def _edits(table: Table, labels: Array) -> list[str]:

@@ -271,13 +271,13 @@ class Table:
         if len(labels) < len(kept):
             notes.append(f"{len(kept) - len(labels)} rows have no {target!r} and are left out")
         columns, left_out = _usable(features, opened.reading)
-        n, most = len(labels), min(MOST_ROWS, MOST_CELLS // (len(features.columns) + 1))
+        n, most = len(labels), most_rows(opened, ignored)
         sampled = None
         held_out = opened.held_out if held_out is None else held_out
         if held_out is not None:
             held_out = np.asarray(held_out, dtype=bool)[np.asarray(features.index)]
         elif n > most:
-            taken = sample_rows(labels, most)[:MOST_ROWS]
+            taken = sample_rows(labels, most)
             features, labels = features.iloc[taken], labels[taken]
             sampled = f"{len(taken)} of {n} rows are shown, drawn in the proportions of the classes"
         frame = arrange(features, columns.numbers, columns.levels, columns.written)
@@ -369,6 +369,11 @@ class Table:
         part = self.opened.frame.iloc[np.asarray(self.frame.index)[ids]]
         texts = [[_text(value) for value in part[name].tolist()] for name in part.columns]
         return [list(row) for row in zip(*texts, strict=True)]
+
+
+def most_rows(opened: Opened, ignored: Collection[str] = ()) -> int:
+    """Return how many rows of a table are shown; some more where rare classes keep theirs."""
+    return min(MOST_ROWS, MOST_CELLS // max(opened.frame.shape[1] - len(ignored), 1))
 
 
 def _usable(features: pd.DataFrame, reading: Reading) -> tuple[Columns, dict[str, str]]:

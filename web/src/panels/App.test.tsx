@@ -100,7 +100,7 @@ test("a file without a server offers nothing that needs one", async () => {
 test("a failing call is told where it belongs, as an alert", async () => {
   const transport = await show();
   transport.hold.add("control");
-  [...root.querySelectorAll("button")].find((each) => each.textContent === "Shuffled graph")!.click();
+  [...root.querySelectorAll("button")].find((each) => each.textContent === "Graph test")!.click();
   await drawn();
   button("Draw it with a shuffled graph")!.click();
   await drawn();

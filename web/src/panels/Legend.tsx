@@ -17,7 +17,12 @@ export function Legend() {
       <ul>
         {classes.map(({ name }, index) => (
           <li key={index}>
-            <button type="button" aria-pressed={!hidden.has(index)} onClick={() => explorer.toggleClass(index)}>
+            <button
+              type="button"
+              aria-pressed={!hidden.has(index)}
+              aria-label={`Class ${name}, ${counts[index].toLocaleString("en")} rows`}
+              onClick={() => explorer.toggleClass(index)}
+            >
               <Mark index={index} />
               <span class="name">{name}</span>
               <span class="quiet">{counts[index].toLocaleString("en")}</span>

@@ -78,7 +78,7 @@ function Tools({ map }: { map: MapPanel }) {
   const tools: [Tool, string, boolean][] = [
     ["settings", "Settings", server && (map.info?.controls.length ?? 0) > 0],
     ["axes", "Axes", map.result.value!.k > 1],
-    ["shuffled", "Shuffled graph", server && has.control],
+    ["shuffled", "Graph test", server && has.control],
     ["regions", "Regions", server && map.result.value!.k > 1],
     ["suspects", "Suspects", server && has.suspects],
     ["export", "Export", server],

@@ -5,7 +5,6 @@ import type { Anchor } from "../map/labels";
 import { Map } from "../map/Map";
 import { pathExtent } from "../render/path";
 import type { Points, View } from "../render/renderer";
-import type { FitBody } from "../state/calls";
 import type { Explorer } from "../state/explorer";
 import type { MapPanel, Regions } from "../state/panel";
 import { pictureOf, type Picture } from "../state/picture";
@@ -84,8 +83,7 @@ function Linked({ map, picture, view, onView, description, extent, regions }: Li
   const explorer = useExplorer();
   const [classes, states, axes, fit] = [explorer.classes.value, explorer.states.value, map.axes.value, map.result.value];
   const points = useMemo(() => ({ x: picture.x, y: picture.y, colour: classes, state: states }), [picture, classes, states]);
-  const given = axes[0] === 0 && axes[1] === 1 ? fit?.body.anchors : null;
-  const anchors = useMemo(() => anchorsOf(explorer, points, given), [points, given]);
+  const anchors = useMemo(() => anchorsOf(explorer, points), [points]);
   const names = fit?.body.axes ?? [];
   return (
     <Map
@@ -117,10 +115,9 @@ function regionsOf({ body, grid }: Regions) {
   return { grid: grid as unknown as Uint16Array, height: grid.shape[0], width: grid.shape[1], extent: body.extent };
 }
 
-/** The name of each class at its anchor, where the method has some, else at the mean of its drawn rows. */
-function anchorsOf(explorer: Explorer, { x, y, colour, state }: Points, given: FitBody["anchors"] | undefined): Anchor[] {
+/** The name of each class at the mean of its drawn rows; a map's own anchors lie far outside of its rows. */
+function anchorsOf(explorer: Explorer, { x, y, colour, state }: Points): Anchor[] {
   const classes = explorer.description.value?.classes ?? [];
-  if (given) return given.map((anchor) => ({ ...anchor, name: classes[anchor.class]?.name ?? "" }));
   if (classes.length > NAMED) return [];
   const sums = classes.map(() => [0, 0, 0]);
   for (let row = 0; row < x.length; row++) {

@@ -32,9 +32,10 @@ export function Suspects({ map }: { map: MapPanel }) {
 function Found({ map, rows, sentence }: { map: MapPanel; rows: Suspect[]; sentence: string }) {
   const explorer = useExplorer();
   const classes = explorer.description.value?.classes ?? [];
-  const select = () => {
+  /** Suspects are training rows: they are drawn before they are pointed out. */
+  const drawn = (act: () => void) => {
     if (rows.some((row) => explorer.heldOut.value[row.id] === 0)) explorer.setShowTraining(true);
-    explorer.select(rows.map((row) => row.id));
+    act();
   };
   return (
     <>
@@ -42,7 +43,7 @@ function Found({ map, rows, sentence }: { map: MapPanel; rows: Suspect[]; senten
       {rows.length > 0 && (
         <>
           <div class="row">
-            <button type="button" onClick={select}>
+            <button type="button" onClick={() => drawn(() => explorer.select(rows.map((row) => row.id)))}>
               Select all {rows.length}
             </button>
           </div>
@@ -60,7 +61,7 @@ function Found({ map, rows, sentence }: { map: MapPanel; rows: Suspect[]; senten
                 {rows.slice(0, LISTED).map((row) => (
                   <tr key={row.id}>
                     <td>
-                      <button type="button" class="link" onClick={() => explorer.pin(row.id, map)}>
+                      <button type="button" class="link" onClick={() => drawn(() => explorer.pin(row.id, map))}>
                         {explorer.numbers.value[row.id]}
                       </button>
                     </td>
