@@ -36,6 +36,7 @@ from marginfold.data.written import (
     number_style,
 )
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import shown
 
 if TYPE_CHECKING:
