@@ -52,18 +52,12 @@ MOST_PUSHES = 12
 MOST_CELLS = 500_000
 """Cells of the rows that one call asks for."""
 
-<<<<<<< HEAD
 MOST_MAPS = 4
 """Maps side by side on a page."""
 
-QUICK_CELLS = 500_000
-"""Cells of a table that is parted into features and labels here, in 0.2 s at most, and not by a
-worker."""
-=======
 QUICK_CELLS = 200_000
 """Cells of a table that is parted into features and labels here, and not by a worker: 150,000
 numbers take 0.03 s of CPU time, 500,000 words 0.8 s."""
->>>>>>> exback
 
 MOST_SUSPECTS = 500
 """Suspects that are listed."""
