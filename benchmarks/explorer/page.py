@@ -243,7 +243,9 @@ def toggles(page: Any, repeats: int) -> list[float]:
     times = []
     for _ in range(repeats):
         for wanted in (True, False):
-            spent = page.evaluate("() => shown(2, () => document.querySelector('[role=switch]').click())")
+            spent = page.evaluate(
+                "() => shown(2, () => document.querySelector('[role=switch]').click())"
+            )
             if wanted:
                 times.append(spent)
     return times
@@ -287,7 +289,9 @@ def lassos(page: Any, repeats: int) -> list[float]:
 def print_sizes(folder: Path) -> None:
     """Print the sizes of what is shipped and of an exported file."""
     packed = {
-        kind: sum(len(gzip.compress((STATIC / f"{kind}.{end}").read_bytes())) for end in ("js", "css"))
+        kind: sum(
+            len(gzip.compress((STATIC / f"{kind}.{end}").read_bytes())) for end in ("js", "css")
+        )
         for kind in ("page", "widget")
     }
     for kind, limit in (("page", 60_000), ("widget", 150_000)):

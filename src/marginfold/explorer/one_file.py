@@ -80,7 +80,7 @@ def one_file(title: str, answers: Sequence[KeptAnswer], plain: str = "") -> str:
         plain=plain or f"<p>{html.escape(title)}: its maps need scripts.</p>",
         kept_id=KEPT_ID,
         answers=embedded({"answers": [answer.listed() for answer in answers]}),
-        script=built("page.js").replace("</script", "<\\/script").replace("<!--", "<\\!--"),
+        script=closed_script(built("page.js")),
     )
 
 
@@ -88,6 +88,11 @@ def embedded(value: Any) -> str:
     """Return JSON that cannot end the element it stands in."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def closed_script(text: str) -> str:
+    """Return a script that cannot end the element it stands in."""
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def built(name: str) -> str:

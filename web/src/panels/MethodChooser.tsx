@@ -21,7 +21,8 @@ export function MethodChooser({ map, number, removable }: { map: MapPanel; numbe
   const explorer = useExplorer();
   const info = map.info;
   const kernel = info?.controls.find((control) => control.name === KERNEL && control.kind === "choice");
-  if (!explorer.hasServer) return <h2 class="method">{info?.title ?? map.method.value}</h2>;
+  const fixed = !explorer.hasServer && explorer.methods.value.length <= explorer.maps.value.length;
+  if (fixed) return <h2 class="method">{info?.title ?? map.method.value}</h2>;
   return (
     <div class="method">
       <label class="field grow">
@@ -40,8 +41,8 @@ export function MethodChooser({ map, number, removable }: { map: MapPanel; numbe
         </select>
       </label>
       {kernel && <Choice map={map} control={kernel} />}
-      <Duration map={map} />
-      {removable && (
+      {explorer.hasServer && <Duration map={map} />}
+      {removable && explorer.hasServer && (
         <button type="button" class="bare" aria-label={`Remove map ${number}`} onClick={() => explorer.removeMap(map)}>
           ×
         </button>

@@ -7,7 +7,7 @@ export function Rates({ map }: { map: MapPanel }) {
   const { hasServer } = useExplorer();
   const errors = map.errors.value;
   if (!errors) return <div class="rates" />;
-  const about = map.result.value?.body.errors.about ?? "nearest neighbors on this map";
+  const about = map.result.value?.body.errors?.about ?? "nearest neighbors on this map";
   return (
     <dl class="rates" title={`Error of ${about}; the range is the 95 % interval`}>
       <div>

@@ -77,7 +77,8 @@ export interface FitBody {
   axes: string[];
   gain: number[] | null;
   new_gain: number[] | null;
-  errors: { held_out: ErrorRate; training: ErrorRate; about?: string };
+  /** Null in a file that holds the places of rows alone. */
+  errors: { held_out: ErrorRate; training: ErrorRate; about?: string } | null;
   seconds: number;
   gap: number | null;
   notes: string[];

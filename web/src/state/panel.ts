@@ -82,7 +82,7 @@ export class MapPanel {
   readonly errors: ReadonlySignal<{ heldOut: ErrorRate; training: ErrorRate | null } | null> = computed(() => {
     const [path, step, fit] = [this.path.value, this.step.value, this.result.value];
     if (path && step !== null && step !== this.resultStep.value) return { heldOut: path.body.errors[step], training: null };
-    return fit && { heldOut: fit.body.errors.held_out, training: fit.body.errors.training };
+    return fit?.body.errors ? { heldOut: fit.body.errors.held_out, training: fit.body.errors.training } : null;
   });
 
   /** Whether the map on the screen is of earlier settings and no fit is under way. */
@@ -156,7 +156,7 @@ export class MapPanel {
       this.view.value = null;
       this.#accept(fit);
     });
-    this.explorer.say(`${fit.body.method}: held-out error ${fit.body.errors.held_out.text}`);
+    this.explorer.say(fit.body.errors ? `${fit.body.method}: held-out error ${fit.body.errors.held_out.text}` : fit.body.method);
     if (fit.body.has.path && fit.body.seconds <= PATH_PATIENCE) await this.preparePath();
   }
 
