@@ -2,7 +2,7 @@
 
     python benchmarks/explorer/page.py [--quick] [--chromium /usr/bin/chromium]
 
-Needs the package playwright and a Chromium on this machine, no Node: it measures the built page over
+Needs the package playwright and a Chromium, no Node: it measures the built page over
 ``marginfold explore``.  Times are milliseconds of the wall clock between what the person does and
 the frame that shows it, on the page's own clock; the two lines about processes are taken here.
 """

@@ -117,7 +117,7 @@ def test_the_command_opens_a_csv(look, tmp_path):
 
 @pytest.mark.parametrize(("number", "method"), [(1, "PCA"), (2, "LSVA")])
 def test_rows_are_drawn_where_transform_puts_them(wine, number, method):
-    _, body, arrays = next(found for found in wine.frames("fit") if found[1]["method"] == method)
+    *_, arrays = next(found for found in wine.frames("fit") if found[1]["method"] == method)
     Z = placed(method)
     np.testing.assert_allclose(arrays["coordinates"], Z, rtol=0, atol=1e-6 * np.abs(Z).max())
     wine.select_all()
@@ -490,7 +490,8 @@ def test_the_tab_key_reaches_every_control_and_the_maps(wine):
         reached.add(stop)
     missed = wine.page.evaluate(
         """(reached) => [...document.querySelectorAll('[data-stop]')]
-            .filter((each) => !reached.includes(each.dataset.stop)).map((each) => each.outerHTML)""",
+            .filter((each) => !reached.includes(each.dataset.stop))
+            .map((each) => each.outerHTML)""",
         list(reached),
     )
     assert missed == []

@@ -1,4 +1,4 @@
-"""The maps of a comparison as linked pictures in its report: the explorer's page without a server."""
+"""The maps of a comparison as linked pictures in its report: the explorer without a server."""
 
 from __future__ import annotations
 
