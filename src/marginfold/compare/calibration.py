@@ -61,6 +61,8 @@ def fit_to_keep(
     seed : int
         Of the folds.
     """
+    if isinstance(estimator, CalibratedClassifierCV):
+        return fit(estimator)
     inner = getattr(estimator, "estimator", estimator)
     if not is_classifier(inner) or hasattr(inner, "predict_proba"):
         return fit(estimator)
