@@ -117,8 +117,13 @@ def opened(lab, browser):
 
 
 def run_cell(screen, number):
-    screen.page.locator(".jp-CodeCell").nth(number).locator(".cm-content").click()
-    screen.page.keyboard.press("Shift+Enter")
+    """Run a cell; what is asked of a kernel that still begins may be lost, so ask again."""
+    cell = screen.page.locator(".jp-CodeCell").nth(number)
+    prompt = cell.locator(".jp-InputPrompt").first
+    while prompt.inner_text().strip() == "[ ]:":
+        cell.locator(".cm-content").click()
+        screen.page.keyboard.press("Shift+Enter")
+        screen.page.wait_for_timeout(2000)
 
 
 def read_when(path, holds, seconds=30):

@@ -27,6 +27,7 @@ STYLE = """
 .live:has(canvas) ~ * { display: none; }
 .live.marginfold.static { min-height: 0; }
 .live .header, .live .foot, .live .rates { display: none; }
+.live h2 { margin: 0; padding: 0; border: 0; }
 """
 """Where maps are drawn they stand for what follows them; the report has its own heading."""
 

@@ -30,6 +30,9 @@ from marginfold.reports.tables import NOTHING
 SHOWN = 12
 """Classes that the report counts."""
 
+UNSEEN = "Rows that were not used to find the maps (one fold, untuned parameters)."
+"""What the maps show."""
+
 OPEN_MAPS = 2
 """Maps that are open; the others are a click away."""
 
@@ -60,7 +63,7 @@ def comparison_report(
         *_about_the_best(verdict, comparison, store),
         Section(
             "Pictures",
-            [],
+            [UNSEEN] if maps else [],
             [_map(one) for one in maps],
             "pictures",
             n_open=OPEN_MAPS,
@@ -173,8 +176,7 @@ def _map(one: RowMap) -> Chart:
         anchors=one.anchors,
         labels=(one.xlabel, one.ylabel),
         title=f"{one.method}: {METHODS[one.method].words}",
-        caption="Rows that were not used to find the map (one fold, untuned parameters). "
-        "Point at a row for its number in the file and its class.",
+        caption="Point at a row for its number in the file and its class.",
         source={"study": STUDY, "method": one.method, "protocol": "picture"},
     )
 

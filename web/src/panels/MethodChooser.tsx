@@ -33,7 +33,7 @@ export function MethodChooser({ map, number, removable }: { map: MapPanel; numbe
               {methods.map((method) => (
                 <option key={method.name} value={method.name} disabled={method.why_not !== null} title={method.why_not ?? ""}>
                   {method.title}
-                  {method.why_not !== null ? ` (${method.why_not})` : method.name !== map.method.value && ` (${method.plan})`}
+                  {method.why_not !== null ? ` (${method.why_not})` : method.name !== map.method.value && method.plan !== "" && ` (${method.plan})`}
                 </option>
               ))}
             </optgroup>
