@@ -238,7 +238,7 @@ class Session:
                 "number": np.empty(0, np.uint32),
             }
         table = self._table
-        held_out = int(table.held_out.sum())
+        held_out, given = int(table.held_out.sum()), table.opened.held_out
         counts = np.bincount(table.codes, minlength=len(table.classes))
         body: dict[str, Any] = {
             "name": table.opened.name,
@@ -254,7 +254,7 @@ class Session:
             ],
             "split": {
                 "seed": table.seed,
-                "share": table.share,
+                "share": table.share if given is None else held_out / len(table.labels),
                 "training": len(table.labels) - held_out,
                 "held_out": held_out,
             },
