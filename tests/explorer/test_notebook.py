@@ -120,10 +120,11 @@ def run_cell(screen, number):
     """Run a cell; what is asked of a kernel that still begins may be lost, so ask again."""
     cell = screen.page.locator(".jp-CodeCell").nth(number)
     prompt = cell.locator(".jp-InputPrompt").first
-    while prompt.inner_text().strip() == "[ ]:":
-        cell.locator(".cm-content").click()
-        screen.page.keyboard.press("Shift+Enter")
-        screen.page.wait_for_timeout(2000)
+    while not re.match(r"\[\d+\]", prompt.inner_text().strip()):
+        if prompt.inner_text().strip() == "[ ]:":
+            cell.locator(".cm-content").click()
+            screen.page.keyboard.press("Shift+Enter")
+        screen.page.wait_for_timeout(1000)
 
 
 def read_when(path, holds, seconds=30):
