@@ -75,8 +75,8 @@ bench-eigen: install ## kernel PCA, direct embeddings, planes and MarginMap besi
 	  $(BIN)/python benchmarks/$$script.py || exit 1; \
 	done
 
-torture: install ## long randomised tests, with fresh seeds and examples, and their score card (about 15 minutes)
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "torture or hypothesis" --hypothesis-profile=torture --seed fresh tests
+torture: install ## long randomised tests, with fresh seeds and examples, and the whole attack with its score card (about 10 minutes)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "attack or torture or hypothesis" --hypothesis-profile=torture --seed fresh --score-card tests
 
 mutants: install ## change the numerical core in 300 small ways; do the tests notice? (about an hour)
 	@$(BIN)/python scripts/mutants.py --jobs $(JOBS)

@@ -95,6 +95,7 @@ def test_errata_that_the_tables_name_exist() -> None:
         "docs/architecture.md",
         "docs/errata.md",
         "docs/guide.md",
+        "docs/hardening.md",
         "docs/notation.md",
         "docs/reproduction.md",
     ],
