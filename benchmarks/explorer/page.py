@@ -223,18 +223,20 @@ def hovers(page: Any, repeats: int) -> list[float]:
 
 
 def cancels(page: Any, process: psutil.Process, repeats: int) -> list[float]:
-    """From the button to the last work of the fit's process."""
+    """From the button to the last work of the process that fits."""
     times = []
     for _ in range(repeats):
         page.locator(".card .method select").first.select_option("MarginMap")
         button = page.locator(".card").first.get_by_role("button", name="Cancel")
         button.wait_for()
-        while work_of(process, 0.2) < 0.3:
-            pass
+        worker = None
+        while worker is None:
+            working = [(work_of(each, 0.1), each) for each in process.children(recursive=True)]
+            worker = next((each for work, each in working if work > 0.2), None)
         button.click()
         began = last = time.perf_counter()
         while time.perf_counter() - last < 0.5:
-            if work_of(process, 0.05) > 0.4:
+            if work_of(worker, 0.02) > 0.05:
                 last = time.perf_counter()
         times.append(1000 * (last - began))
         choose(page, 1, "PCA")
@@ -375,14 +377,12 @@ def settle(page: Any) -> None:
 
 
 def work_of(process: psutil.Process, seconds: float) -> float:
-    """Return how much of a core a process and all below it use."""
+    """Return how much of a core a process uses; nothing if it has ended."""
 
     def used() -> float:
-        total = 0.0
-        for each in [process, *process.children(recursive=True)]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += sum(each.cpu_times()[:2])
-        return total
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return sum(process.cpu_times()[:2])
+        return np.nan
 
     began, before = time.perf_counter(), used()
     time.sleep(seconds)
