@@ -55,6 +55,7 @@ class Server:
         self._socket = socket.socket(*tcp)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))
+        self._socket.listen()  # a browser that comes before `run` waits
         self.port, token = int(self._socket.getsockname()[1]), secrets.token_urlsafe(32)
         self.address = f"http://127.0.0.1:{self.port}/#token={token}"
         routes = [Route("/api/{call}", self._api, methods=["POST"])]
