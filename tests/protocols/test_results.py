@@ -43,8 +43,16 @@ def test_marks_change_exactly_at_their_bounds(side, printed, spread):
 
 
 def test_a_spread_wider_than_the_sampling_error_decides_alone():
-    assert mark(10.0 + BAND * 4.0 - 1e-9, 4.0, 10.0, 10_000) == "agrees"
-    assert mark(10.0 + BAND * 4.0 + 1e-9, 4.0, 10.0, 10_000) == "differs"
+    assert mark(10.0 + BAND - 1e-9, 1.0, 10.0, 10_000) == "agrees"
+    assert mark(10.0 + BAND + 1e-9, 1.0, 10.0, 10_000) == "differs"
+
+
+@pytest.mark.parametrize("spread", [1.5, 4.0, 40.0])
+def test_numbers_more_than_three_points_apart_never_agree(spread):
+    """A wide spread is no agreement: it says that nothing can be told."""
+    assert mark(13.0 - 1e-9, spread, 10.0, 100) == "agrees"
+    assert mark(13.0 + 1e-9, spread, 10.0, 100) == "near"
+    assert mark(13.0 + 1e-9, spread, 10.0, 10_000) == "differs"
 
 
 def test_more_rows_narrow_what_is_near():
@@ -74,7 +82,7 @@ def test_nothing_to_compare_has_no_mark():
 
 
 def test_the_rule_in_words_has_the_numbers_of_the_rule():
-    assert all(number in RULE for number in ("1.5 sqrt(2)", "0.3 points", "p (1 - p) / n"))
+    assert all(number in RULE for number in ("1.5 sqrt(2)", "0.3 points", "3 points", "p (1 - p) / n"))
 
 
 def a_table():

@@ -21,9 +21,12 @@ WIDTH = 1.5 * np.sqrt(2.0)
 LEAST_SPREAD = 0.3
 """Points: the spread over seeds counts as at least this much."""
 
+MOST_APART = 3.0
+"""Points: numbers further apart than this never agree, however much ours spread."""
+
 RULE = (
     "agrees: |ours - printed| <= 1.5 sqrt(2) max(s, 0.3 points), s our standard deviation over "
-    "seeds; near: within 1.5 sqrt(2) sqrt(p (1 - p) / n), the sampling error of a share p of n "
+    "seeds, and at most 3 points; near: within 1.5 sqrt(2) sqrt(p (1 - p) / n), the sampling error of a share p of n "
     "rows; differs: neither"
 )
 """The rule behind the marks, in words."""
@@ -194,7 +197,7 @@ def mark(value: float | None, spread: float | None, printed: float | None, n_row
     if value is None or printed is None:
         return NOT_COMPARED
     difference = abs(value - printed)
-    if difference <= WIDTH * max(spread or 0.0, LEAST_SPREAD):
+    if difference <= min(WIDTH * max(spread or 0.0, LEAST_SPREAD), MOST_APART):
         return AGREES
     p = printed / 100.0
     if difference <= WIDTH * 100.0 * float(np.sqrt(max(p * (1.0 - p), 0.0) / n_rows)):
