@@ -82,7 +82,8 @@ def test_nothing_to_compare_has_no_mark():
 
 
 def test_the_rule_in_words_has_the_numbers_of_the_rule():
-    assert all(number in RULE for number in ("1.5 sqrt(2)", "0.3 points", "3 points", "p (1 - p) / n"))
+    numbers = ("1.5 sqrt(2)", "0.3 points", "at most 3 points", "p (1 - p) / n")
+    assert all(number in RULE for number in numbers)
 
 
 def a_table():

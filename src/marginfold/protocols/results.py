@@ -26,8 +26,8 @@ MOST_APART = 3.0
 
 RULE = (
     "agrees: |ours - printed| <= 1.5 sqrt(2) max(s, 0.3 points), s our standard deviation over "
-    "seeds, and at most 3 points; near: within 1.5 sqrt(2) sqrt(p (1 - p) / n), the sampling error of a share p of n "
-    "rows; differs: neither"
+    "seeds, and at most 3 points; near: within 1.5 sqrt(2) sqrt(p (1 - p) / n), the sampling error "
+    "of a share p of n rows; differs: neither"
 )
 """The rule behind the marks, in words."""
 
