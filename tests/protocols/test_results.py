@@ -188,3 +188,19 @@ def test_other_scores_are_drawn_as_they_are(y):
     assert (panel.xlabel, panel.ylabel) == ("component 1", "component 2")
     assert_array_equal(panel.series[0].y, y)
     assert scores_panel("none", []).series == []
+
+
+def test_a_cell_is_explained_by_a_reading_beside_it_that_agrees():
+    def cell(row, column, mark, counted=True):
+        return Cell(row, column, 1.0, printed=2.0, mark=mark, counted=counted)
+
+    cells = [
+        *(cell("wine", "LDA", "differs"), cell("wine", "LDA shrunk", "near", counted=False)),
+        *(cell("iris", "LDA", "differs"), cell("iris", "LDA shrunk", "differs", counted=False)),
+        *(cell("heart", "LDA", "near"), cell("heart", "LDA shrunk", "agrees", counted=False)),
+        *(cell("sonar", "LDA", "differs"), cell("sonar", "LDA2", "agrees", counted=False)),
+        cell("wine", "PCA", "differs"),
+    ]
+    table = Table("lsva", "I", "", "error %", cells, "")
+    assert table.explained() == 1
+    assert table.counts() == {"agrees": 0, "near": 1, "differs": 4}

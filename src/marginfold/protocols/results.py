@@ -122,6 +122,24 @@ class Table:
         ]
         return {mark: marks.count(mark) for mark in (AGREES, NEAR, DIFFERS)}
 
+    def explained(self) -> int:
+        """Return how many cells differ that a column beside them, with another reading, explains.
+
+        Such a column is not counted, its name begins with that of the cell's column, and its own
+        cell in the same row agrees or is near.
+        """
+        return sum(
+            any(
+                other.row == cell.row
+                and not other.counted
+                and other.column.startswith(f"{cell.column} ")
+                and other.mark in (AGREES, NEAR)
+                for other in self.cells
+            )
+            for cell in self.cells
+            if cell.counted and cell.mark == DIFFERS
+        )
+
     def cell(self, row: str, column: str) -> Cell:
         """Return the cell in a place."""
         for cell in self.cells:

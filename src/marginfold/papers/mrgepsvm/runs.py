@@ -14,6 +14,7 @@ from marginfold.estimators.lpp import LPP
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import NeighborGraph
 from marginfold.linalg.tall import Array
+from marginfold.papers import ABSENT_FIGURES
 from marginfold.papers.mrgepsvm import methods
 from marginfold.papers.paper_data import rows_and_labels, scaled_fold, split_scaled
 from marginfold.protocols.embeddings import EmbeddingMethod, best_selection
@@ -39,11 +40,6 @@ TUNING_FOLDS = 10
 
 INNER_FOLDS = 3
 """Folds of the training rows on which the nested protocol chooses."""
-
-NO_DRIVERS = (
-    "the recordings of drivers behind 003 Fig. 6 are not published: the paper names no source, "
-    "and neither features nor rows are described"
-)
 
 TIMED_DATASETS = (
     *("votes", "sonar", "diabetes", "ida_flare_solar", "ida_waveform"),
@@ -189,7 +185,7 @@ def measure_nested(task: Task) -> list[Result]:
 
 def no_drivers(task: Task) -> list[Result]:
     """Say why Figure 6 is not measured."""
-    raise Skip(NO_DRIVERS)
+    raise Skip(f"003 Figure 6: {ABSENT_FIGURES[methods.STUDY]['6']}")
 
 
 def time_tasks(kernel: str, size: StudySize) -> Iterable[Task]:
