@@ -1,14 +1,16 @@
 """Write docs/reproduction.md from the records of a run of `marginfold reproduce`.
 
-    python scripts/write_reproduction.py RUN [SCALE]
+    python scripts/write_reproduction.py RUN [SCALE [SEEDS]]
 
-reads the folder RUN (scale "standard" unless given) and writes the tables of all papers.
+reads the folder RUN (scale "standard" and all its partitions unless given) and writes the tables of
+all papers.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from marginfold.papers import STUDIES, absent_figures, study
@@ -44,6 +46,8 @@ def main() -> None:
     """Write the page."""
     folder = sys.argv[1]
     size = study_size(sys.argv[2] if len(sys.argv) > 2 else "standard")
+    if len(sys.argv) > 3:
+        size = replace(size, n_seeds=int(sys.argv[3]))
     with RecordStore(folder, read_only=True) as store:
         made = {name: study(name).tables(store, size) for name in STUDIES}
         versions = store.versions()
@@ -52,7 +56,8 @@ def main() -> None:
         if tables:
             parts.append(f"## {STUDIES[name]}\n\n{agreement(tables)}\n\n{markdown(tables)}")
             parts.append(absent_figures(name))
-    parts.append(f"Computed with {'; '.join(versions)}, scale {size.name!r}.")
+    how = f"scale {size.name!r}, {size.n_seeds} partitions of the rows"
+    parts.append(f"Computed with {'; '.join(versions)}, {how}.")
     text = "\n".join(part.strip() + "\n" for part in parts if part)
     PAGE.write_text(text, encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
