@@ -56,8 +56,9 @@ TIMES_REMARK = (
 DIGITS_REMARK = (
     "The printed SVM is that of LIBSVM's defaults on grey values from 0 to 1 ('defaults'), not one "
     "whose cost was chosen, as the text has it; planes come near to print if there are two for "
-    "each pair of digits, and not if there is one for each digit ('one against rest'); the paper's "
-    "images are not to be had in full, and it states neither the kernel nor the scaling."
+    "each pair of digits, and not if there is one for each digit ('one against rest'); what the "
+    "graph gains for MRGEPSVM in print no weight of the grid gains here; the paper's images are "
+    "not to be had in full, and it states neither the kernel nor the scaling."
 )
 
 GUESSED = "liver"
