@@ -37,6 +37,15 @@ if TYPE_CHECKING:
     from marginfold.model_selection.path_search import PathSearchCV
     from marginfold.model_selection.subspace_search import SubspaceSearchCV
     from marginfold.planner import plan
+    from marginfold.plotting.displays import (
+        EmbeddingDisplay,
+        GainDisplay,
+        GraphTestDisplay,
+        LoadingsDisplay,
+        MarginMapDisplay,
+        PathDisplay,
+        PlanesDisplay,
+    )
     from marginfold.protocols.permutation import graph_permutation_test
     from marginfold.runtime.progress import watch
     from marginfold.svm import InteriorPoint, LibSVM
@@ -55,20 +64,27 @@ __all__ = [
     "WSVDA",
     "AnchorGraph",
     "BetweenClassGraph",
+    "EmbeddingDisplay",
     "ExactKernel",
+    "GainDisplay",
     "GraphEmbedding",
+    "GraphTestDisplay",
     "InteriorPoint",
     "LapSVC",
     "LaplacianEigenmaps",
     "LibSVM",
     "Linear",
+    "LoadingsDisplay",
     "LocallyLinearEmbedding",
     "LowRankKernel",
     "MarginMap",
+    "MarginMapDisplay",
     "NeighborGraph",
     "NeighborsClassifier",
+    "PathDisplay",
     "PathSearchCV",
     "PermutedGraph",
+    "PlanesDisplay",
     "PrecomputedGraph",
     "ReconstructionGraph",
     "SubspaceSearchCV",
@@ -109,6 +125,10 @@ _NAMES = {
     "model_selection.path_search": ("PathSearchCV",),
     "model_selection.subspace_search": ("SubspaceSearchCV",),
     "planner": ("plan",),
+    "plotting.displays": (
+        *("EmbeddingDisplay", "GainDisplay", "GraphTestDisplay", "LoadingsDisplay"),
+        *("MarginMapDisplay", "PathDisplay", "PlanesDisplay"),
+    ),
     "protocols.permutation": ("graph_permutation_test",),
     "runtime.progress": ("watch",),
     "svm": ("InteriorPoint", "LibSVM"),

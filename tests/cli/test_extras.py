@@ -108,17 +108,18 @@ def test_parquet_has_an_extra_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("missing", "module", "extra"),
+    ("missing", "statement", "extra"),
     [
-        ("matplotlib", "plotting", "plot"),
-        ("jinja2", "reports", "cli"),
+        ("matplotlib", "from marginfold.plotting import draw", "plot"),
+        ("matplotlib", "import marginfold as m; m.GainDisplay([0.5]).plot()", "plot"),
+        ("jinja2", "import marginfold.reports", "cli"),
     ],
 )
-def test_a_module_says_what_it_needs_and_can_be_caught_by_name(missing, module, extra):
+def test_a_module_says_what_it_needs_and_can_be_caught_by_name(missing, statement, extra):
     program = (
         f"import sys; sys.modules[{missing!r}] = None\n"
         "try:\n"
-        f"    import marginfold.{module}\n"
+        f"    {statement}\n"
         "except ModuleNotFoundError as error:\n"
         "    print(error.name, error, sep='|')\n"
     )

@@ -56,11 +56,19 @@ SCATTERED = ("points", "crosses")
 KINDS = Choice("points", "crosses", "line", "bars")
 """What a series can be drawn as."""
 
-AREAS = ((300, 22.0), (2000, 12.0), (np.inf, 6.0))
-"""Area of a point, in points squared, up to a number of points."""
+SIZES = (
+    (300, 22.0, 0.8, 0.8),
+    (2000, 12.0, 0.8, 0.8),
+    (10_000, 6.0, 0.7, 0.5),
+    (np.inf, 2.0, 0.4, 0.25),
+)
+"""Area of a point, in points squared, its opacity and that of a hollow one, up to a number."""
 
-OPACITY, BAND_OPACITY = 0.8, 0.2
-"""Of points and of the band of one standard deviation."""
+HOLLOW_EDGE = 0.18
+"""Width of the edge of a hollow point as a share of its own."""
+
+BAND_OPACITY = 0.2
+"""Of the band of one standard deviation."""
 
 FEW_ON_A_LINE = 15
 """Values up to which a line shows each of them as a dot."""
@@ -150,7 +158,7 @@ def draw(figure: Figure) -> Drawing:
         drawing = Drawing(figsize=(width, height), layout="constrained")
         places = drawing.subplots(n_rows, n_columns, squeeze=False).ravel()
         for axes, panel, styled in zip(places, figure.panels, panels, strict=False):
-            _draw_panel(axes, panel, styled, pixels=_too_many(everything))
+            _draw_panel(axes, panel, styled, pixels=too_many(everything))
         for axes in places[len(figure.panels) :]:
             axes.remove()
         _draw_legend(drawing, everything)
@@ -189,7 +197,7 @@ def _check_series(series: Series, place: str) -> None:
         )
 
 
-def _too_many(styled: Styled) -> bool:
+def too_many(styled: Styled) -> bool:
     """Return whether the points of a figure are too many for vectors."""
     points = [(series, look) for series, look in styled if series.kind in SCATTERED]
     n_shapes = len({shape(series, look) for series, look in points})
@@ -261,10 +269,13 @@ def _key(series: Series, look: Style) -> Artist:
     )
 
 
-def draw_points(axes: Axes, series: Styled, *, pixels: bool) -> None:
+def draw_points(
+    axes: Axes, series: Styled, *, pixels: bool, hollow: bool = False, n_shown: int = 0
+) -> None:
     """Draw all points of a panel in one random order: class by class, the last hides the others.
 
-    As ``pixels`` they take the same space however many they are; the axes stay vectors.
+    As ``pixels`` they take the same space however many they are; the axes stay vectors.  Hollow
+    points are their edges only.  The more points, or ``n_shown`` if that is more, the smaller.
     """
     if not series:
         return
@@ -272,14 +283,17 @@ def draw_points(axes: Axes, series: Styled, *, pixels: bool) -> None:
     owner = np.repeat(np.arange(len(series)), [len(s.x) for s, _ in series])
     order = np.random.default_rng(0).permutation(len(owner))
     order = order[np.isfinite(x[order]) & np.isfinite(y[order])]
-    area = next(area for most, area in AREAS if len(order) <= most)
+    n_points = max(len(order), n_shown)
+    area, filled, empty = next(size for most, *size in SIZES if n_points <= most)
+    colors = np.array([look.color for _, look in series])[owner[order]]
     points = axes.scatter(
         x[order],
         y[order],
-        c=np.array([look.color for _, look in series])[owner[order]],
+        facecolors="none" if hollow else colors,
+        edgecolors=colors if hollow else "none",
         s=area,
-        alpha=OPACITY,
-        linewidths=0.0,
+        alpha=empty if hollow else filled,
+        linewidths=HOLLOW_EDGE * np.sqrt(area) if hollow else 0.0,
         rasterized=pixels,
         zorder=2,
     )

@@ -121,6 +121,19 @@ def paired_interval(
     return Interval(mean, mean - half, mean + half, p_value)
 
 
+def share_interval(count: int, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share ``count / n`` of independent rows (Wilson 1927).
+
+    Examples
+    --------
+    >>> from marginfold.protocols.statistics import share_interval
+    >>> [round(end, 3) for end in share_interval(0, 20)]
+    [0.0, 0.161]
+    """
+    interval = stats.binomtest(count, n).proportion_ci(CONFIDENCE, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
 def wins(a: ArrayLike, b: ArrayLike, *, larger_is_better: bool = False) -> Wins:
     """Count the data sets on which the first method beats the second, with two paired tests.
 

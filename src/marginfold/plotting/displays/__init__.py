@@ -1,0 +1,22 @@
+"""Pictures of fitted estimators and results, as scikit-learn's Displays: values that can be drawn.
+
+Making one needs no matplotlib; drawing it does.
+"""
+
+from marginfold.plotting.displays.embedding import EmbeddingDisplay
+from marginfold.plotting.displays.gain import GainDisplay
+from marginfold.plotting.displays.graph_test import GraphTestDisplay
+from marginfold.plotting.displays.loadings import LoadingsDisplay
+from marginfold.plotting.displays.margin_map import MarginMapDisplay
+from marginfold.plotting.displays.path import PathDisplay
+from marginfold.plotting.displays.planes import PlanesDisplay
+
+__all__ = [
+    "EmbeddingDisplay",
+    "GainDisplay",
+    "GraphTestDisplay",
+    "LoadingsDisplay",
+    "MarginMapDisplay",
+    "PathDisplay",
+    "PlanesDisplay",
+]

@@ -1,0 +1,194 @@
+"""LoadingsDisplay: the columns that move a component most."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from marginfold.errors import InvalidInputError
+from marginfold.feature_maps import is_linear
+from marginfold.linalg.tall import Array, dense, row_blocks
+from marginfold.plotting.displays.rows import part_with, passed
+from marginfold.runtime.extras import require
+from marginfold.validation.parameters import Count, check_arguments, shown
+
+
+class LoadingsDisplay:
+    """The columns that weigh most in a component, with their signs.
+
+    Parameters
+    ----------
+    loadings : array of shape (n_features,)
+    names : sequence of str, default=None
+        Of the columns; None is x0, x1, ...
+    component : int, default=0
+        Its number, for the label.
+    per_deviation : bool, default=False
+        Whether a loading is the change over one standard deviation of its column, not over 1.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Once drawn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from marginfold import LSVA, LoadingsDisplay
+    >>> wine = load_wine()
+    >>> model = make_pipeline(StandardScaler(), LSVA(2)).fit(wine.data, wine.target)
+    >>> display = LoadingsDisplay.from_estimator(model, feature_names=wine.feature_names)
+    >>> display.ax_.get_yticklabels()[0].get_text()
+    'flavanoids'
+    """
+
+    def __init__(
+        self, loadings: Any, names: Any = None, *, component: int = 0, per_deviation: bool = False
+    ) -> None:
+        self.loadings = loadings
+        self.names = names
+        self.component = component
+        self.per_deviation = per_deviation
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        component: int = 0,
+        feature_names: Any = None,
+        n_columns: int = 10,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the loadings of a component of a fitted transformer.
+
+        Parameters
+        ----------
+        estimator : fitted transformer
+            With ``components_``, alone or as part of a pipeline or a search.  The columns are
+            those that it is given, after the steps before it.
+        X : rows, default=None
+            As the pipeline takes them.  With them a loading is the change of the component over
+            one standard deviation of the column, mean over the rows; without, over a change by 1,
+            for the linear kernel only.
+        component : int, default=0
+        feature_names : sequence of str, default=None
+            None takes those that were fitted.
+        n_columns, ax
+            As in `plot`.
+
+        Returns
+        -------
+        LoadingsDisplay
+        """
+        steps, fitted = part_with(estimator, "components_")
+        weights = np.asarray(fitted.components_)
+        check_arguments(component=(component, Count(0)))
+        if component >= len(weights):
+            raise InvalidInputError(
+                f"component must be 0 to {len(weights) - 1}; got {shown(component)}."
+            )
+        rows = None if X is None else passed(steps, X)
+        loadings = _loadings(fitted, rows, int(component))
+        if rows is not None:
+            loadings = loadings * _deviations(rows)
+        names = _names(estimator, steps, len(loadings)) if feature_names is None else feature_names
+        display = cls(loadings, names, component=component, per_deviation=rows is not None)
+        return display.plot(ax, n_columns=n_columns)
+
+    def plot(self, ax: Any = None, *, n_columns: int = 10) -> Self:
+        """Draw the largest loadings as bars.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            None makes a figure of pyplot.
+        n_columns : int, default=10
+            Columns that are shown, at most.
+
+        Returns
+        -------
+        self
+        """
+        require("matplotlib", extra="plot")
+        check_arguments(n_columns=(n_columns, Count(1)))
+        from marginfold.plotting.displays import canvas
+        from marginfold.plotting.drawing import BARS_WIDTH, style
+
+        loadings, names = self._read()
+        order = np.argsort(-np.abs(loadings), kind="stable")[:n_columns]
+        looks = [style(0) if loadings[j] >= 0 else style(1) for j in order]
+        with canvas.canvas(ax) as axes:
+            colors = [look.color for look in looks]
+            axes.barh(np.arange(len(order)), loadings[order], BARS_WIDTH, color=colors, zorder=2)
+            axes.axvline(0.0, color="black", linewidth=0.8, zorder=3)
+            canvas.name_heights(axes, [names[j] for j in order])
+            axes.invert_yaxis()
+            change = " per std" if self.per_deviation else ""
+            canvas.label_axes(axes, f"component {self.component + 1}{change}", "")
+            if len(order) < len(loadings):
+                note = f"the {len(order)} largest of {len(loadings)} columns"
+                canvas.set_title(axes, [note], "right")
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+    def _read(self) -> tuple[Array, list[str]]:
+        loadings = np.asarray(self.loadings, dtype=np.float64)
+        if loadings.ndim != 1:
+            raise InvalidInputError(
+                f"loadings must be one number for each column; got shape {loadings.shape}."
+            )
+        if self.names is None:
+            return loadings, [f"x{j}" for j in range(len(loadings))]
+        names = [str(name) for name in self.names]
+        if len(names) != len(loadings):
+            raise InvalidInputError(
+                f"got {len(names)} names for {len(loadings)} columns; give one for each."
+            )
+        return loadings, names
+
+
+def _loadings(fitted: Any, rows: Any, component: int) -> Array:
+    """Return the mean change of a component with each column."""
+    if not hasattr(fitted, "loadings"):  # a transformer of scikit-learn, which is linear
+        return np.asarray(fitted.components_[component], dtype=np.float64)
+    direction = fitted._scaled_directions()[:, [component]]
+    slopes = fitted.feature_map_.derivatives
+    if is_linear(fitted.kernel):
+        return np.asarray(slopes(fitted.mean_[None], direction)[0, 0])
+    if rows is None:
+        raise InvalidInputError(
+            f"{shown(fitted)} is not linear: its loadings differ from row to row. Give X, over "
+            "whose rows they are averaged."
+        )
+    rows = sp.csr_array(rows) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+    total = np.zeros(rows.shape[1])
+    for block in row_blocks(*rows.shape):
+        total += slopes(rows[block], direction)[:, 0].sum(axis=0)
+    return total / rows.shape[0]
+
+
+def _deviations(rows: Any) -> Array:
+    """Return the standard deviation of each column."""
+    if sp.issparse(rows):
+        return np.sqrt(mean_variance_axis(sp.csr_matrix(rows, dtype=np.float64), axis=0)[1])
+    return np.asarray(dense(rows), dtype=np.float64).std(axis=0)
+
+
+def _names(estimator: Any, steps: list[Any], n_columns: int) -> list[str]:
+    """Return the names of the columns that reach the transformer, as far as they are known."""
+    names = getattr(estimator, "feature_names_in_", None)
+    for step in steps:
+        if not hasattr(step, "get_feature_names_out"):
+            names = None
+            break
+        names = step.get_feature_names_out(names)
+    if names is None or len(names) != n_columns:
+        return [f"x{j}" for j in range(n_columns)]
+    return [str(name) for name in names]
