@@ -192,6 +192,18 @@ def test_the_reading_of_a_method_is_in_the_identity_of_its_tasks():
         assert task.options == {"scale": "quick", "folds": 5, "head": "1-nn"} | reading
 
 
+def test_the_remark_counts_what_the_sign_explains(store):
+    errors = {"KLSVA": 0.5, "KLSVA sign": 0.19, "KMMDA": 0.19, "KMMDA sign": 0.19}
+    for task in lsva.study_tasks(SMALL, "II"):
+        if task.dataset == "heart" and task.method in errors:
+            result = Result("error", errors[task.method], {}, 1)
+            store.write(task, [result], seconds=0.0)
+    (table,) = lsva.tables(store, SMALL)
+    assert "agrees with or is near to 2 of 2 printed" in table.remark
+    assert "on all their components to 1." in table.remark
+    assert table.explained() == 1
+
+
 def test_a_printed_number_counts_once_and_variants_do_not(store):
     """1-NN is printed in the tables of linear and of kernel methods."""
     for number in TABLES:
