@@ -36,6 +36,9 @@ The command `marginfold reproduce all` computes everything here, figures include
 neither bundled nor in the data folder is skipped with its reason.
 """
 
+PARTITIONED = ("lsva", "gesvm", "mrgepsvm")
+"""Studies whose cells are means over all partitions; 001 has one in the order of the file."""
+
 COUNTED = """
 | table | cells | agree | near | differ | of these explained by a column beside |
 | --- | ---: | ---: | ---: | ---: | ---: |
@@ -52,8 +55,8 @@ def main() -> None:
         made = {name: study(name).tables(store, size) for name in STUDIES}
         versions = store.versions()
     parts = [HEAD, _overview([table for tables in made.values() for table in tables])]
-    for name, tables in made.items():
-        if tables:
+    for name, found in made.items():
+        if tables := [_with_partitions(table, size.n_seeds) for table in found]:
             parts.append(f"## {STUDIES[name]}\n\n{agreement(tables)}\n\n{markdown(tables)}")
             parts.append(absent_figures(name))
     how = f"scale {size.name!r}, {size.n_seeds} partitions of the rows"
@@ -73,6 +76,21 @@ def _overview(tables: Sequence[Table]) -> str:
             name = f"{PAPERS[table.study]} ({table.study}), Table {table.number}"
             lines.append(f"| {name} | {' | '.join(map(str, numbers))} |")
     return f"{agreement(tables)}\n{COUNTED}" + "\n".join(lines)
+
+
+def _with_partitions(table: Table, planned: int) -> Table:
+    """Add to the protocol which columns rest on fewer partitions than planned: a run may go on."""
+    if table.study not in PARTITIONED or table.unit == "ratio":
+        return table
+    fewest: dict[str, int] = {}
+    for cell in table.cells:
+        if 0 < cell.n_seeds < planned:
+            fewest[cell.column] = min(cell.n_seeds, fewest.get(cell.column, planned))
+    if not fewest:
+        return table
+    listed = ", ".join(f"{column} {n}" for column, n in fewest.items())
+    text = f"Columns with cells on fewer than {planned} partitions so far, at least: {listed}."
+    return replace(table, protocol=f"{table.protocol} {text}")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,19 @@ def test_the_page_counts_printed_numbers_once_and_says_what_is_beside(
     assert "## 001" not in page
 
 
+def test_the_page_names_columns_on_fewer_partitions_than_planned(script, tmp_path, monkeypatch):
+    with RecordStore(tmp_path / "run") as store:
+        for task in lsva.study_tasks(STUDY_SIZES["quick"], "I"):
+            if task.dataset == "heart" and (task.method, task.seed) in {
+                *(("LDA", 0), ("LDA", 1), ("PCA", 1)),
+            }:
+                store.write(task, [Result("error", 0.2, {"head": "1-nn"}, 1)], seconds=0.0)
+    monkeypatch.setattr(script.sys, "argv", ["", str(tmp_path / "run"), "quick"])
+    script.main()
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "fewer than 2 partitions so far, at least: PCA 1." in page
+
+
 def test_every_figure_of_a_paper_is_drawn_or_has_a_reason():
     counts = {"lsva": 2, "wsvda": 4, "gesvm": 0, "mrgepsvm": 6, "svmpca": 5}
     for name in STUDIES:
