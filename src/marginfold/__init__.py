@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from marginfold._version import __version__
-from marginfold.validation.row_types import register_row_types
+from marginfold.validation import register_row_types
 
 if TYPE_CHECKING:
     from marginfold.data.models import load_model, save_model

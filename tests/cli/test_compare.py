@@ -186,7 +186,7 @@ def test_the_table_and_its_words(tmp_path, capsys):
         tmp_path / "p.csv", index=False
     )
     arguments = [str(tmp_path / "p.csv"), "-t", "kind", "--methods", "lda,all features"]
-    assert main(["compare", *arguments, *SHORT]) == 0
+    assert main(["compare", *arguments, *SHORT, "--repeats", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["method", "error", "%"]
     assert len({len(line) for line in lines[:4]}) == 1  # columns are aligned
@@ -328,6 +328,34 @@ def test_a_sample_is_said_before_and_after(capsys):
     assert "sample" not in "".join(capsys.readouterr())
 
 
+def test_nothing_is_kept_after_too_few_folds(tmp_path, capsys):
+    """Two folds give no interval: --save is refused before anything runs, no command is advised."""
+    people(45, ODD_LABELS).to_csv("p.csv", index=False)
+    arguments = ["compare", "p.csv", "-t", "kind", "--methods", "lda", *SHORT]
+    assert main([*arguments, "--save", "m.skops"]) == 2
+    err = capsys.readouterr().err
+    assert "2 folds show nothing: give more --folds or --repeats" in err
+    assert not Path("m.skops").exists()
+    said = _answer([*arguments, "--json"], capsys)
+    assert said["command"] is None
+    assert said["python"] is None
+    more = [*arguments[:-2], "--repeats", "2", "--jobs", "1", "--json"]
+    assert _answer(more, capsys)["command"].startswith("marginfold fit p.csv")
+
+
+def test_a_model_of_lightgbm_is_kept_in_python_only(tmp_path, capsys):
+    pytest.importorskip("lightgbm")
+    arguments = ["compare", "iris", "--methods", "lightgbm", "--folds", "3", "--jobs", "1"]
+    assert main([*arguments, "--save", "m.skops", "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert "m.skops was not written: a model file holds no models of the package lightgbm" in err
+    said = strict(out)
+    assert said["command"] is None
+    assert "LGBMClassifier(" in said["python"]
+    assert main(arguments) == 0
+    assert "No command keeps it: a model file holds no models" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the clock needs POSIX signals")
 def test_the_clock_stops_what_runs_away_and_says_so(tmp_path, monkeypatch, capsys):
     """Every task takes ten times the limit; the next run is as if nothing had happened."""
@@ -354,7 +382,7 @@ def test_when_the_budget_is_spent_no_further_method_is_begun(jobs, monkeypatch, 
     arguments = ["compare", "p.csv", "-t", "kind", "--methods", "lda,pca", *SHORT, "--json"]
     folders = [["--run", name, "--jobs", jobs] for name in ("spent", "whole")]
     with monkeypatch.context() as hasty:
-        hasty.setattr("marginfold.cli.compare.LEAST_BEGUN", 0.0)
+        hasty.setattr("marginfold.cli.work.LEAST_BEGUN", 0.0)
         assert main([*arguments, *folders[0], "--budget", "0.000001s"]) == 1
     said = strict(capsys.readouterr().out)
     assert {row["reason"].split(";")[0] for row in said["methods"]} == {
@@ -415,7 +443,19 @@ def test_the_best_method_is_saved_as_it_was_measured_and_predicts(tmp_path, caps
     frame = pd.DataFrame(rng.standard_normal((60, 3)) + 3.0 * np.eye(3)[kind], columns=list("abc"))
     path, model = tmp_path / "t.csv", tmp_path / "best.skops"
     frame.assign(kind=kind).to_csv(path, index=False)
-    said = compare(tmp_path, capsys, path, "-t", "kind", "--methods", "lda,pca", "--save", model)
+    said = compare(
+        tmp_path,
+        capsys,
+        path,
+        "-t",
+        "kind",
+        "--methods",
+        "lda,pca",
+        "--repeats",
+        2,
+        "--save",
+        model,
+    )
     assert said["saved"] == str(model)
     assert "SubspaceSearchCV(" in said["python"]
     expected = keep(said["best"], Comparison.of(Source(str(path), "kind"), [said["best"]]))

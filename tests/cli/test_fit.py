@@ -15,8 +15,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marginfold import LowRankKernel
+from marginfold import GESVC, LowRankKernel
 from marginfold.cli import main
+from marginfold.cli.components import separation
 from marginfold.cli.fit import METHODS
 from marginfold.cli.settings import CLASS_WEIGHTS, GRAPHS, KERNELS, in_words
 from marginfold.compare import methods as catalogue
@@ -266,6 +267,40 @@ def test_components_say_what_they_separate(done):
     assert first["separates"] in ("ash | elm", "elm | ash")
 
 
+@pytest.mark.parametrize("method", [m for m in EMBEDDINGS if m != "lsva-permuted-graph"])
+def test_every_embedding_says_which_classes_lie_apart(method, done):
+    """One class is far away: whatever finds it along its first component says so, and how far."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.standard_normal((60, 3)) + 4.0 * np.outer(y == 1, [1.0, 0.5, 0.0])
+    as_table(X, np.array(["ash", "elm", "oak"])[y]).to_csv("t.csv", index=False)
+    options = ("-m", method) if method == "marginmap" else ("-m", method, "-d", 2)
+    found = done("fit", "t.csv", "-t", "kind", *options, "--json", "-s", "m.skops")["components"]
+    assert all(component["separates"] and component["apart"] >= 0 for component in found)
+    Z = done("transform", "m.skops", "t.csv").to_numpy()
+    for k, component in enumerate(found):
+        side = component["separates"].split(" | ")[0].split(", ")
+        if side == ["no classes clearly"]:
+            continue
+        inside = np.isin(np.array(["ash", "elm", "oak"])[y], side)
+        one, other = Z[inside, k], Z[~inside, k]
+        within = (len(one) * one.var() + len(other) * other.var()) / len(y)
+        expected = abs(one.mean() - other.mean()) / np.sqrt(within)
+        assert component["apart"] == pytest.approx(expected, rel=1e-6)
+    assert "elm | the rest" in {component["separates"] for component in found}
+
+
+def test_a_component_without_classes_apart_says_so():
+    rng = np.random.default_rng(0)
+    labels = np.arange(600) % 3
+    assert separation(rng.standard_normal(600), labels)["separates"] == "no classes clearly"
+    assert separation(np.zeros(6), np.arange(6) % 2) == {
+        "separates": "no classes clearly",
+        "apart": 0.0,
+    }
+    assert separation(labels[:9] == 2, labels[:9]) == {"separates": "2 | the rest", "apart": np.inf}
+
+
 def test_margins_name_the_predicted_class_and_distances_the_nearest_row(done):
     X, y = groups()
     labels = np.array(["ash", "elm", "oak tree"])[y]
@@ -332,11 +367,34 @@ def test_a_calibrated_embedding_still_has_its_components(done):
     np.testing.assert_array_equal(first, second)
 
 
-def test_probabilities_that_are_none_name_the_option_that_makes_them(done, refused, said):
-    as_table(*groups()).to_csv("t.csv", index=False)
-    done("fit", "t.csv", "-t", "kind", "-m", "svc-linear", "-s", "m.skops", "--json")
-    line = refused("predict", "m.skops", "t.csv", "--proba")
-    assert "'marginfold fit ... --method svc-linear --proba'" in line
+def test_a_saved_margin_answers_by_itself_and_has_probabilities_beside(done, said):
+    """The answers are those without calibration; the probabilities are scikit-learn's sigmoids."""
+    X, y = groups()
+    as_table(X, y).to_csv("t.csv", index=False)
+    options = ("fit", "t.csv", "-t", "kind", "-m", "svc-linear", "-C", 1.0, "--json")
+    saved = done(*options, "-s", "m.skops")
+    plain = done(*options)
+    for key in ("training_error", "cross_validated_error", "chosen", "given"):
+        assert saved[key] == plain[key]
+    found = done("predict", "m.skops", "t.csv", "--proba", "--scores")
+    scaled = StandardScaler().fit_transform(X)
+    made = GESVC(graph_weight=0.0, C=1.0)
+    np.testing.assert_array_equal(found["prediction"], made.fit(scaled, y).predict(scaled))
+    by_hand = CalibratedClassifierCV(
+        made, cv=StratifiedKFold(3, shuffle=True, random_state=0), ensemble=False
+    ).fit(scaled, y)
+    names = [name for name in found.columns if name.startswith("probability_")]
+    np.testing.assert_allclose(found[names], by_hand.predict_proba(scaled), atol=1e-8)
+
+
+def test_probabilities_that_are_none_say_why(done, refused, said):
+    """Three rows of a class are too few for folds inside folds, and enough to fit."""
+    X, y = groups()
+    as_table(X, y).to_csv("t.csv", index=False)
+    few = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]])
+    as_table(X[few], y[few]).to_csv("few.csv", index=False)
+    done("fit", "few.csv", "-t", "kind", "-m", "svc-linear", "-C", 1, "-s", "m.skops", "--json")
+    assert "too few to calibrate" in refused("predict", "m.skops", "t.csv", "--proba")
     done("fit", "t.csv", "-t", "kind", "-m", "pca", "-s", "n.skops", "--json")
     code, out, err = said("predict", "n.skops", "t.csv", "--proba")
     assert code == 0

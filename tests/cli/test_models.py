@@ -198,7 +198,6 @@ def test_what_a_model_cannot_do_is_said_with_what_it_can(models, capsys):
 
     listing = sorted(models.iterdir())
     assert "marginfold predict" in refused("transform", "svc-rbf.skops", "p.csv")
-    assert "--scores" in refused("predict", "svc-rbf.skops", "p.csv", "--proba")
     assert "there is no model file" in refused("predict", "no.skops", "p.csv")
     assert "no model file (skops)" in refused("predict", "p.csv", "p.csv")
     assert "must end with" in refused("transform", "mmda.skops", "p.csv", "--out", "o.xlsx")

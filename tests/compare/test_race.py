@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from marginfold.compare.comparison import conclude
 from marginfold.compare.methods import LARGEST_CLASS, METHODS, PERMUTED_GRAPH
-from marginfold.compare.plan import fold_seconds, planned_rows, without_the_dearest
+from marginfold.compare.plan import fold_seconds, planned_rows, planned_seconds, without_the_dearest
 from marginfold.compare.race import Standing, behind, leader, rounds, run_race, standings
 from marginfold.compare.runs import Comparison, Source, sample_rows
 from marginfold.protocols.records import RecordStore, Result
@@ -84,7 +84,8 @@ def test_whoever_is_not_measured_on_all_folds_is_behind_the_best(seed, table, tm
     for method, standing in known.items():
         if standing.n_measured < comparison.n_measurements and not METHODS[method].control:
             assert behind(standing, known[best], comparison).low > 0
-    assert known[PERMUTED_GRAPH].n_measured == known["LSVA"].n_measured  # its control
+    its_control = min(known["LSVA"].n_measured, comparison.n_folds)
+    assert known[PERMUTED_GRAPH].n_measured == its_control
     assert known[LARGEST_CLASS].n_measured == comparison.n_measurements
 
 
@@ -248,6 +249,37 @@ def test_a_large_table_is_sampled_and_the_answer_says_so(tmp_path, monkeypatch):
         words = " ".join(conclude(few, store).sentences)
     assert "Compared on a sample of 500 of the 1,200 rows" in words
     assert "--thorough" in words
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
+def test_what_the_budget_cannot_pay_waits_and_the_least_errors_go_on(share, table, tmp_path):
+    """All are level; between three folds of all and ten of all the plan is never exceeded."""
+    prices = {m: planned(table).fold_seconds(m) for m in planned(table).methods}
+    low, high = 3 * sum(prices.values()), 10 * sum(prices.values())
+    budget = (low + share * (high - low)) / planned_seconds(1.0)
+    comparison = planned(table, budget=budget)
+    by_rank = {m: 0.1 + 0.001 * k for k, m in enumerate(comparison.methods)}
+    noise = 0.02 * np.random.default_rng(0).standard_normal((len(by_rank), 10))
+    errors = {m: by_rank[m] + noise[k] for k, m in enumerate(by_rank)} | {
+        LARGEST_CLASS: np.full(10, 0.5)
+    }
+    with RecordStore(tmp_path) as store:
+        finish(comparison, errors, store)
+        known = standings(comparison, store)
+        verdict = conclude(comparison, store)
+    measured = {m: standing.n_measured for m, standing in known.items()}
+    spent = sum(n * prices[m] for m, n in measured.items())
+    assert spent <= planned_seconds(budget) + 10 * prices[verdict.best]
+    assert min(measured.values()) >= 3
+    assert measured[verdict.best] == 10
+    waiting = [
+        row.method
+        for row in verdict.rows
+        if row.n_folds < 10 and row.behind.low <= 0 and row.method != PERMUTED_GRAPH
+    ]
+    assert bool(waiting) == any("To answer within the budget" in s for s in verdict.sentences)
+    assert bool(waiting) == (share < 1.0)
 
 
 def test_the_plan_grows_with_the_budget_and_never_with_the_table():

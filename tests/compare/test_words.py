@@ -101,6 +101,13 @@ def test_a_next_that_is_worse_does_not_hide_one_that_may_be_as_good(table, store
     )
 
 
+def test_a_model_is_advised_against_only_if_the_interval_leaves_it_no_use(table, store):
+    errors = {"LDA": around(0.2, 0.0005), LARGEST_CLASS: around(0.05, 0.0005, 1)}
+    _, words = verdict_of(table, store, errors)
+    assert "Do not use a model of this table" in words
+    assert "do not decide" not in words
+
+
 @pytest.mark.parametrize(("guess", "nothing"), [(0.21, True), (0.15, True), (0.5, False)])
 def test_when_nothing_was_learnt_that_is_the_answer_and_nothing_is_to_be_kept(
     guess, nothing, table, store
@@ -109,7 +116,7 @@ def test_when_nothing_was_learnt_that_is_the_answer_and_nothing_is_to_be_kept(
     verdict, words = verdict_of(table, store, errors)
     assert verdict.best == "LDA"
     assert words.startswith("No evidence that anything can be predicted here") is nothing
-    assert ("Do not use a model of this table" in words) is nothing
+    assert ("These rows do not decide it: a model may save up to" in words) is nothing
     assert bool(verdict.command) is not nothing
     if nothing:
         low, high = literal_interval(100 * (errors["LDA"] - errors[LARGEST_CLASS]))

@@ -233,9 +233,28 @@ def test_numbers_of_shuffled_rows_in_a_column_without_a_name_are_left_out_with_a
     found, plain = inspect_columns(features), inspect_columns(BASE.drop(columns="kind"))
     assert found.dropped == ("Unnamed: 0",)
     assert (found.numbers, found.levels) == (plain.numbers, plain.levels)
-    assert "'Unnamed: 0' is the number of the row" in str(found.notes)
+    assert "column 1 (it has no name) is the number of the row: dropped" in found.notes
     named = features.rename(columns={"Unnamed: 0": "age"})
     assert "age" in inspect_columns(named).numbers
+
+
+def test_none_is_a_word_among_words_and_missing_among_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    words, numbers, money = ["None", "Brick", "Stone"], ["None", "1.5", "2"], ["None", "$1", "$7"]
+    lines = [f"{words[k % 3]},{numbers[k % 3]},{money[k % 3]},{'ab'[k % 2]}" for k in range(12)]
+    path.write_text("\n".join(["veneer,size,price,kind", *lines]))
+    features, _ = read_labelled(path, "kind")
+    assert features["veneer"].tolist() == words * 4
+    np.testing.assert_array_equal(features["size"], [np.nan, 1.5, 2.0] * 4)
+    found = inspect_columns(features)
+    assert (found.numbers, found.levels) == (("size", "price"), ("veneer",))
+    assert "column 'price': 4 missing values, the median is taken" in found.notes
+
+
+def test_a_class_may_be_called_none(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("size,kind\n" + "1.5,None\n2.5,some\n" * 6)
+    assert read_labelled(path, "kind")[1].tolist() == ["None", "some"] * 6
 
 
 def test_all_bad_columns_are_named_at_once_and_quoted_for_a_shell():

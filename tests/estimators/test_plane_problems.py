@@ -13,10 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import lsq_linear, minimize
 
 from marginfold.errors import SolverError
-from marginfold.estimators.plane_problems import MirroredBlocks, Rest, solve_box_qp, whitened
 from marginfold.estimators.plane_rows import PlaneTask, rest_rows
-from marginfold.geometry.tikhonov import TikhonovBasis
-from marginfold.linalg.blocks import Block, LocalBlocks
+from marginfold.estimators.twinsvm import MirroredBlocks, Rest, solve_box_qp, whitened
+from marginfold.geometry.metric import TikhonovBasis
+from marginfold.linalg.tall import Block, LocalBlocks
 from marginfold.svm import BlockRows, InteriorPoint, LibSVM, SVMBatch
 
 TOL = 1e-8

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from marginfold.errors import InvalidInputError, MarginfoldWarning
 from marginfold.feature_maps import LowRankKernel
-from marginfold.linalg.blocks import LocalBlocks
+from marginfold.linalg.tall import LocalBlocks
 
 rng = np.random.default_rng(11)
 X = rng.standard_normal((300, 4)) * [1.0, 2.0, 0.5, 1.0]

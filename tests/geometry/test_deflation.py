@@ -14,7 +14,7 @@ from marginfold.geometry.directions import (
     orthonormal_part,
 )
 from marginfold.geometry.moments import TotalScatter
-from marginfold.linalg.blocks import Block, LocalBlocks
+from marginfold.linalg.tall import Block, LocalBlocks
 
 R = 8
 

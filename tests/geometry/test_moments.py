@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 
 from marginfold.geometry import moments
 from marginfold.graphs import TotalGraph, WithinClassGraph
-from marginfold.linalg.blocks import Block, LocalBlocks
-from marginfold.linalg.tall import column_signs
+from marginfold.linalg.tall import Block, LocalBlocks, column_signs
 
 RNG = np.random.default_rng(5)
 CODES = RNG.integers(-1, 3, 60)

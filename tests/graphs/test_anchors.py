@@ -36,7 +36,7 @@ from marginfold.graphs.anchor_graph import (
     block_sums,
     sample_rows,
 )
-from marginfold.linalg.blocks import Block, LocalBlocks, total
+from marginfold.linalg.tall import Block, LocalBlocks, total
 
 N = 60
 rng = np.random.default_rng(5)

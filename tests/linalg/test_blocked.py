@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from marginfold.errors import CancelledError
-from marginfold.linalg import blocked
+from marginfold.linalg import decompositions as blocked
 from marginfold.runtime.progress import watch
 
 

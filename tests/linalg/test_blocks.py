@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from marginfold.linalg.blocks import Block, LocalBlocks, total
+from marginfold.linalg.tall import Block, LocalBlocks, total
 
 
 def arrays(n, r=3, seed=0):

@@ -20,8 +20,8 @@ from marginfold.linalg.decompositions import (
     product,
     qr,
     solve_lower,
+    syevr,
 )
-from marginfold.linalg.syevr import syevr
 
 ANSWER = 2.0
 """Seconds within which Ctrl-C is answered."""

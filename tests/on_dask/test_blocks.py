@@ -10,7 +10,7 @@ import pytest
 from marginfold import LDA, LSVA, SVMPCA, LowRankKernel
 from marginfold.errors import CancelledError, WorkerLostError
 from marginfold.geometry.moments import class_means, spread, within_scatter
-from marginfold.linalg.blocks import Block
+from marginfold.linalg.tall import Block
 from marginfold.runtime.progress import watch
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.linalg
 from svm.random_problems import Judgement, Problem, judge
 
-from marginfold.linalg.blocks import LocalBlocks
-from marginfold.linalg.tall import SharedRows
+from marginfold.linalg.tall import LocalBlocks, SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch, SVMSolution
 from marginfold.svm.problem import CodedProblem
 

@@ -14,8 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from marginfold.errors import SolverError
 from marginfold.geometry.directions import batch_of, gain_of, successive_directions
 from marginfold.geometry.one_vs_rest import LabelledRows
-from marginfold.linalg.blocks import LocalBlocks
-from marginfold.linalg.tall import SharedRows
+from marginfold.linalg.tall import LocalBlocks, SharedRows
 from marginfold.svm import Automatic, BlockRows, InteriorPoint, LibSVM, screening
 
 N_CLASSES, R = 4, 5

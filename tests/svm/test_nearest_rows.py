@@ -12,7 +12,7 @@ from svm.random_problems import Problem
 
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint, SVMBatch, policy, screening
-from marginfold.svm.screening import solve_nearest
+from marginfold.svm.policy import solve_nearest
 
 N_ROWS, R = 1200, 6
 NOTHING = np.zeros((4, R, 0))
@@ -84,7 +84,7 @@ def test_separable_classes_are_solved_on_few_rows(cost, compiled):
 
 def test_three_rows_of_each_side_are_enough_to_begin(monkeypatch):
     """Rows inside the margin join until none is left."""
-    monkeypatch.setattr(screening, "FIRST_ROWS", 1)
+    monkeypatch.setattr(policy, "FIRST_ROWS", 1)
     batch = batch_of(separable(gap=2.0, seed=1))
     solution, sizes = nearest(batch)
     check_full(batch, solution)
@@ -122,7 +122,7 @@ def test_classes_that_overlap_are_left_to_others():
 
 
 def test_too_many_rows_leave_the_problem_to_others(monkeypatch):
-    monkeypatch.setattr(screening, "APART", 1.0)  # whatever overlaps begins on few rows, too
+    monkeypatch.setattr(policy, "APART", 1.0)  # whatever overlaps begins on few rows, too
     batch = batch_of(overlapping(cost=1e-3))
     solution, sizes = nearest(batch)
     assert solution is None

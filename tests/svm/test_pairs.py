@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import make_classification
 
 from marginfold.feature_maps.kernel_values import KernelFunction
-from marginfold.svm.gram import GivenGram, PartGram, RowGram, solve_gram
+from marginfold.svm.gram import GivenGram, RowGram, solve_gram
 from marginfold.svm.pairs import exact_pairs, libsvm_pairs
 
 RBF = KernelFunction("rbf", 0.2, 3, 1.0)
@@ -84,16 +84,3 @@ def test_multipliers_of_all_rows_hold_those_of_each_pair():
         assert_allclose(near.of_all()[number, rows], own.dual)
         assert near.of_all()[number].sum() == pytest.approx(own.dual.sum())
         assert own.n_iter == near.n_iter[number]
-
-
-def test_a_part_of_a_kernel_is_the_kernel_of_these_rows():
-    X, y, costs = overlapping()
-    K, rows = RBF.symmetric(X), np.flatnonzero(y < 2)
-    signs = np.where(y[rows] == 1, 1.0, -1.0)
-    part, own = PartGram.of(K, rows), GivenGram(K[np.ix_(rows, rows)])
-    coefs = np.where(np.arange(len(rows)) % 3 == 0, costs[rows], 0.0)
-    assert_allclose(part.times(coefs), own.times(coefs))
-    assert_allclose(part.diagonal, own.diagonal)
-    assert_allclose(part.spread, own.spread)
-    found, expected = (solve_gram(g, signs, costs[rows], tol=1e-8) for g in (part, own))
-    assert_allclose(found.coefs, expected.coefs, atol=1e-7)

@@ -24,7 +24,7 @@ from svm.block_problems import (
 )
 from svm.judging import HONEST, TOL, check_within_certificates
 
-from marginfold.linalg.blocks import LocalBlocks
+from marginfold.linalg.tall import LocalBlocks
 from marginfold.svm import InteriorPoint, screening
 from marginfold.svm.screening import dual_of, sift
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from marginfold import LSVA
-from marginfold.linalg.blocks import LocalBlocks
+from marginfold.linalg.tall import LocalBlocks
 from marginfold.svm import Automatic, interior_point
 from marginfold.svm.problem import Kernels
 

@@ -18,8 +18,8 @@ import marginfold.graphs.rule
 import marginfold.validation.rows
 from marginfold import LSVA, LaplacianEigenmaps, LocallyLinearEmbedding
 from marginfold.errors import InvalidInputError
-from marginfold.validation.row_types import backend_of, is_lazy, register_row_types
-from marginfold.validation.rows import LARGEST_ENTRY, read_rows
+from marginfold.validation import SERVED_BY, register_row_types
+from marginfold.validation.rows import LARGEST_ENTRY, backend_of, is_lazy, read_rows
 
 X, y = load_wine(return_X_y=True)
 X = scale(X)
@@ -107,7 +107,7 @@ def test_a_type_is_served_by_the_module_that_is_registered(monkeypatch):
     assert backend_of(np.ones(3)) is None
     monkeypatch.setattr(Remote, "__module__", "far.away")
     assert not is_lazy(Remote())
-    monkeypatch.setattr("marginfold.validation.row_types._SERVED_BY", {})
+    monkeypatch.setitem(SERVED_BY, "far", "")
     register_row_types(["far"], "marginfold.errors")
     assert is_lazy(Remote())
     assert backend_of(Remote()) is marginfold.errors

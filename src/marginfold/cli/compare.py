@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import signal
-import threading
-import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import date
-from itertools import accumulate
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -23,7 +17,6 @@ import typer
 from marginfold.cli.errors import FAILED
 from marginfold.cli.fit import METHODS
 from marginfold.cli.options import (
-    JOBS,
     RECORDS,
     RUNS,
     Categorical,
@@ -52,7 +45,7 @@ from marginfold.cli.output import (
     show_table,
     show_words,
 )
-from marginfold.cli.standings import Standings, shown_standings
+from marginfold.cli.work import CLOCK, LEAST_CLOCK, Work, begin_imports
 from marginfold.cli.writing import Later, check_outputs
 from marginfold.errors import InvalidParameterError, MarginfoldWarning
 from marginfold.runtime.extras import require
@@ -61,25 +54,7 @@ if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
     from marginfold.compare.runs import Comparison, Source
     from marginfold.data import Reading
-    from marginfold.executors import ProcessPool
     from marginfold.protocols.records import RecordStore
-    from marginfold.protocols.run import Summary
-    from marginfold.protocols.studies import Task
-
-BEGINNING, CLOCK = 2.0, 3.0
-"""Budgets after which no further method is begun, and after which the clock stops a comparison: the
-plan was far too low, or the machine is busy with something else.  Half the speed that is planned
-for still gives the same answer."""
-
-LEAST_CLOCK = 60.0
-"""Seconds that the clock allows, however small the budget."""
-
-LEAST_BEGUN = 10.0
-"""Seconds in which methods are begun, however small the budget."""
-
-OPENING = 0.5
-"""Seconds of planned work that this process does before others have started, to have a first row
-soon."""
 
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 """Units of a budget, in seconds."""
@@ -161,8 +136,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare all suitable methods on a table: error, dimension, time, and a recommendation."""
+    begin_imports(jobs, scheduler)
     folder = run or Path(RUNS) / f"compare-{Path(data).name.split('.')[0]}"
-    _check(protocol, report, save)
+    _check(protocol, report, save, folds * repeats)
     check_outputs(
         {"--report": report, "--save": save},
         inputs=[Path(data), folder / RECORDS],
@@ -187,7 +163,7 @@ def compare(
         if not as_json:
             show_notes(about_the_sample(comparison))
         with kept_in(folder):
-            work = _Work(comparison, store, jobs, scheduler, report is not None, as_json)
+            work = Work(comparison, store, jobs, scheduler, report is not None, as_json)
             stopped = work.run(None if seconds is None else max(CLOCK * seconds, LEAST_CLOCK))
         verdict = conclude(comparison, store, stopped=stopped)
         reported = saved = None
@@ -208,21 +184,26 @@ def compare(
     if not verdict.best:
         _fail(verdict)
     if save is not None and saved is None:
-        show_error(
-            f"{save} was not written: no method is shown to be better than the largest class."
-        )
+        show_error(f"{save} was not written: {verdict.not_kept}")
         raise typer.Exit(FAILED)
 
 
-def _check(protocol: str, report: Path | None, save: Path | None) -> None:
+def _check(protocol: str, report: Path | None, save: Path | None, n_folds: int) -> None:
     """Refuse early what could not be compared, not be reported or not be saved."""
     require("pandas", *([] if report is None else ["jinja2"]))
     require(*([] if save is None else ["skops"]))
+    from marginfold.compare.race import LEAST_FOLDS
     from marginfold.compare.runs import PROTOCOLS
 
     if protocol not in PROTOCOLS:
         raise InvalidParameterError(
             f"--protocol is one of {', '.join(PROTOCOLS)}; got {protocol!r}."
+        )
+    if save is not None and n_folds < LEAST_FOLDS:
+        raise InvalidParameterError(
+            f"--save keeps what was shown to be best, and {n_folds} folds show nothing: give more "
+            f"--folds or --repeats, {LEAST_FOLDS} folds in all or more, or keep a method of your "
+            "choice with 'marginfold fit'."
         )
 
 
@@ -261,144 +242,6 @@ def _seconds(budget: str | None, thorough: bool) -> float | None:
             f"--budget is a time above 0 such as 60s, 5m or 1h; got {budget!r}."
         )
     return seconds
-
-
-class _OutOfTime(BaseException):
-    """The clock has run out; like Ctrl-C, it is no error of the work that it ends."""
-
-
-@contextlib.contextmanager
-def _clock(seconds: float | None) -> Iterator[None]:
-    """End the work inside after so many seconds, where the system can wake this process."""
-    in_main = threading.current_thread() is threading.main_thread()
-    if seconds is None or not in_main or not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def ring(*_: object) -> None:
-        raise _OutOfTime
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-
-
-class _Work:
-    """What is computed: round by round of the race, then the pictures of a report."""
-
-    def __init__(
-        self,
-        comparison: Comparison,
-        store: RecordStore,
-        jobs: int | None,
-        scheduler: str | None,
-        with_pictures: bool,
-        quiet: bool,
-    ) -> None:
-        self.comparison = comparison.sent()  # the table is read once, and not by every process
-        self.store = store
-        self.n_jobs = 1 if scheduler else jobs or JOBS
-        self.scheduler = scheduler
-        self.with_pictures = with_pictures
-        self.quiet = quiet
-        self.summaries: list[Summary] = []
-        self.begun: set[str] = set()
-        self.deadline = inf
-
-    def run(self, seconds: float | None) -> float | None:
-        """Compute what the records lack; return the seconds after which the clock stopped it."""
-        from marginfold.compare.race import rounds
-
-        begun = time.monotonic()
-        self.deadline = begun + max(BEGINNING * (self.comparison.budget or inf), LEAST_BEGUN)
-        try:
-            with (
-                _clock(seconds),
-                self._processes() as pool,
-                shown_standings(self.comparison, self.n_jobs, quiet=self.quiet) as view,
-            ):
-                for race in rounds(self.comparison, self.store):
-                    view.begin(race)
-                    self.begun |= {m for m, known in race.known.items() if known.n_measured}
-                    self._compute(race.missing, view, pool)
-                if self.with_pictures:
-                    drawn = self._report_tasks()
-                    view.begin_tasks(drawn)
-                    self._compute(drawn, view, pool)
-        except _OutOfTime:
-            return time.monotonic() - begun
-        return None
-
-    def _report_tasks(self) -> list[Task]:
-        """Return what a report needs beside the errors: pictures, and the best method's columns."""
-        from marginfold.compare.race import final_standings, leader
-
-        best = leader(final_standings(self.comparison, self.store))
-        weighed = self.comparison.importance_tasks(best) if best else []
-        return self.comparison.picture_tasks() + weighed
-
-    def _processes(self) -> contextlib.AbstractContextManager[ProcessPool | None]:
-        """Return processes that are kept over all rounds; None on a cluster, or for one process."""
-        from marginfold.executors import ProcessPool
-
-        alone = self.scheduler is not None or self.n_jobs == 1
-        return contextlib.nullcontext() if alone else ProcessPool(self.n_jobs)
-
-    def _compute(self, tasks: Sequence[Task], view: Standings, pool: ProcessPool | None) -> None:
-        """Compute tasks in their order; the first cheap ones here, while the others start."""
-        from marginfold.protocols.run import begin_processes, run_tasks
-
-        n_here = 0 if pool is None else self._n_opening(tasks)
-        if pool is not None and n_here < len(tasks):
-            begin_processes(tasks, pool)
-        for some, where in ((tasks[:n_here], None), (tasks[n_here:], pool)):
-            if some:
-                self.summaries.append(
-                    run_tasks(
-                        some,
-                        self.store,
-                        client=self.scheduler,
-                        pool=where,
-                        refuse=self._refusal,
-                        progress=view.move,
-                    )
-                )
-
-    def _refusal(self, task: Task) -> str:
-        """Return why a task is not begun: its method is a new one, and the budget is spent."""
-        if task.method not in self.begun and time.monotonic() > self.deadline:
-            return (
-                f"not begun within twice the budget of {self.comparison.budget:g} s; the same "
-                "command takes it up"
-            )
-        self.begun.add(task.method)
-        return ""
-
-    def _n_opening(self, tasks: Sequence[Task]) -> int:
-        planned = accumulate(self.comparison.fold_seconds(task.method) for task in tasks)
-        return sum(
-            task.seed == task.fold == 0 and seconds <= OPENING
-            for task, seconds in zip(tasks, planned, strict=True)
-        )
-
-    def counts(self) -> dict[str, int]:
-        """Return how many tasks were found in the records, done, skipped and failed."""
-        from marginfold.compare.race import final_standings
-
-        counts = {
-            name: sum(getattr(summary, name) for summary in self.summaries)
-            for name in ("found", "done", "skipped", "failed")
-        }
-        pictures = len(self._report_tasks()) if self.with_pictures else 0
-        known = final_standings(self.comparison, self.store)
-        measured = sum(standing.n_measured for standing in known.values())
-        tried = counts["done"] + counts["skipped"] + counts["failed"]
-        counts["found"] = max(counts["found"], measured + pictures - tried)
-        return counts
 
 
 def _source(
@@ -483,6 +326,8 @@ def _show(verdict: Verdict, comparison: Comparison, saved: Path | None) -> None:
     elif verdict.command:
         show_line("To keep it (or --save model.skops here):")
         show_line(f"  {verdict.command}")
+    elif verdict.snippet:
+        show_words(f"No command keeps it: {verdict.not_kept}")
     show_notes(f"{r.method}: {r.reason}" for r in verdict.rows if r.reason)
 
 

@@ -26,7 +26,14 @@ from marginfold.cli.options import (
     Sep,
     reading_of,
 )
-from marginfold.cli.output import show_json, show_line, show_notes, show_rows, show_table
+from marginfold.cli.output import (
+    show_json,
+    show_line,
+    show_notes,
+    show_rows,
+    show_table,
+    show_words,
+)
 from marginfold.cli.settings import (
     ClassWeight,
     Cost,
@@ -83,7 +90,11 @@ Seed = Annotated[
 
 Proba = Annotated[
     bool,
-    typer.Option("--proba", help="Calibrate probabilities by folds, for 'predict --proba'."),
+    typer.Option(
+        "--proba",
+        help="Calibrate probabilities of any method by folds, and answer by them. (A saved model "
+        "has probabilities without it: calibrated margins, or shares of the nearest rows.)",
+    ),
 ]
 
 Save = Annotated[
@@ -142,7 +153,9 @@ def fit(
     table = Table(features, labels, target, columns, scale, seed)
     with _in_words():
         estimator = build(name, table, settings, proba=proba)
-        model, found = fit_table(estimator, table, command_name(name), settings.given())
+        model, found = fit_table(
+            estimator, table, command_name(name), settings.given(), kept=save is not None
+        )
     later = Later()
     with later:
         _save(model, save, overwrite)
@@ -228,10 +241,13 @@ def _show_fit(result: dict[str, Any]) -> None:
         rows.append(("saved", result["saved"]))
     show_rows(rows)
     if result["components"]:
+        from marginfold.cli.components import APART
+
         names = list(result["components"][0])
         cells = [[_cell(c[name]) for name in names] for c in result["components"]]
         show_line()
         show_table(names, cells)
+        show_words(f"({APART})")
     show_notes(result["notes"])
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.base import is_classifier
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import StratifiedKFold
 
+from marginfold.cli.components import found_components
 from marginfold.cli.output import watched
 from marginfold.cli.settings import GRAPHS, PARAMETERS, Settings, in_words, option_of
+from marginfold.compare.calibration import calibrated, fit_to_keep
 from marginfold.compare.methods import METHODS, Size, command_name, kernel_map, procedure
 from marginfold.data import Columns, TableModel
-from marginfold.data.answers import chosen_parameters, embedding
+from marginfold.data.answers import chosen_parameters
 from marginfold.data.columns import arrange, encoder
 from marginfold.errors import InvalidInputError, MarginfoldWarning
 from marginfold.feature_maps import LowRankKernel
@@ -29,20 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FOLDS = 5
-"""Folds of the cross-validated error, and of the calibration; fewer if no class has so many rows,
-or, for the calibration, if the smallest has fewer."""
-
-LEAST_TRAINED = 2
-"""Rows that two classes need where parameters are chosen: then both are in every fold inside."""
-
-MEASURES = {
-    "gain": "gain_",
-    "new gain": "new_gain_",
-    "gap": "gap_",
-    "eigenvalue": "eigenvalues_",
-}
-"""What is shown of each component, and the attribute that holds it."""
-
+"""Folds of the cross-validated error; fewer if no class has so many rows."""
 
 PLACING_GRAPHS = {"LaplacianEigenmaps": ("knn", "lle"), "LocallyLinearEmbedding": ("lle",)}
 """Graphs by which methods that embed the rows themselves can place new rows."""
@@ -104,7 +90,7 @@ def build(method: str, table: Table, settings: Settings, *, proba: bool = False)
     elif settings.kernel not in (None, "linear") and _is_ours(estimator):
         fixed["kernel"] = kernel_map(settings.kernel, table.size)
     made = procedure(method, table.size, fixed)
-    return _calibrated(made, table) if proba else made
+    return calibrated(made, table.labels, table.seed) if proba else made
 
 
 def options_of(method: str, estimator: Any, *, with_graph: bool) -> dict[str, str]:
@@ -133,29 +119,13 @@ def _is_ours(estimator: Any) -> bool:
     return type(estimator).__module__.startswith("marginfold.")
 
 
-def _calibrated(estimator: Any, table: Table) -> CalibratedClassifierCV:
-    """Return the classifier with probabilities, calibrated by folds of the rows.
-
-    There is a row of every class in each fold, also in the training rows of the outer ones.
-    """
-    counts = np.sort(np.unique(table.labels, return_counts=True)[1])
-    n_folds = min(FOLDS, max(LEAST_TRAINED, int(counts[0] - -(-counts[0] // FOLDS))))
-    trained = int(counts[-2] - -(-counts[-2] // n_folds))
-    if counts[0] < n_folds or trained < LEAST_TRAINED:
-        raise InvalidInputError(
-            "--proba needs at least two rows of every class and four of the second largest, for "
-            f"folds inside folds; got {counts[0]} and {counts[-2]}. Add rows, or leave --proba out."
-        )
-    cv = StratifiedKFold(n_folds, shuffle=True, random_state=table.seed)
-    return CalibratedClassifierCV(estimator, cv=cv, ensemble=False)
-
-
 def fit_table(
-    estimator: Any, table: Table, name: str, given: Mapping[str, Any]
+    estimator: Any, table: Table, name: str, given: Mapping[str, Any], *, kept: bool = False
 ) -> tuple[TableModel, dict[str, Any]]:
     """Fit an estimator to a table; collect its choice, components, errors and warnings.
 
-    What the options ``given`` say was not chosen.
+    What the options ``given`` say was not chosen.  A model that is to be ``kept`` has probabilities
+    if the rows are enough.
     """
     n_folds = min(FOLDS, table.size.n_largest)
     chosen_at = [0]  # how much was said when the last choice was made: the best fit comes after it
@@ -168,7 +138,10 @@ def fit_table(
         warnings.simplefilter("always")
         report("fits", 0, n_folds + 1)
         with watch(listen):
-            model = table.fit(estimator, name)
+            fit = partial(table.fit, name=name)
+            model = (
+                fit_to_keep(estimator, table.labels, fit, table.seed) if kept else fit(estimator)
+            )
         notes = [*table.columns.notes, *_said(caught[chosen_at[-1] :])]
         error, reason = _cross_validated(estimator, table, name, n_folds)
     if reason:
@@ -178,7 +151,7 @@ def fit_table(
     return model, {
         "given": dict(given),
         "chosen": {option: value for option, value in best.items() if option not in given},
-        "components": found_components(model),
+        "components": _components(model, table),
         "training_error": table.count_errors(model) / len(table.labels),
         "cross_validated_error": error,
         "folds": n_folds,
@@ -207,32 +180,8 @@ def _said(caught: list[warnings.WarningMessage]) -> list[str]:
     return list(dict.fromkeys(in_words(text) for text in texts))
 
 
-def found_components(model: TableModel) -> list[dict[str, Any]]:
-    """Return what is known of each component: its name, what it separates, its measures."""
-    names = model.component_names
-    if not names:
+def _components(model: TableModel, table: Table) -> list[dict[str, Any]]:
+    """Return what is known of each component; none of a model without components."""
+    if not model.component_names:
         return []
-    method = embedding(model.method)[-1]
-    measures = {
-        measure: np.asarray(getattr(method, attribute))
-        for measure, attribute in MEASURES.items()
-        if len(getattr(method, attribute, ())) == len(names)
-    }
-    tasks = getattr(method, "tasks_", None)
-    found = []
-    for k, name in enumerate(names):
-        row: dict[str, Any] = {"name": name}
-        if tasks is not None:
-            row["separates"] = _separated(tasks[k], model.classes)
-        found.append(row | {measure: float(values[k]) for measure, values in measures.items()})
-    return found
-
-
-def _separated(task: Any, classes: tuple[Any, ...]) -> str:
-    """Return the two sides of a component's margin in words."""
-    if task is None:
-        return "largest variance"
-    positive = task if isinstance(task, tuple) else (task,)
-    others = [label for label in classes if label not in positive]
-    rest = str(others[0]) if len(others) == 1 else "the rest"
-    return f"{', '.join(map(str, positive))} | {rest}"
+    return found_components(model, model.transform(table.frame), table.labels)

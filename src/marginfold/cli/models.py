@@ -68,7 +68,7 @@ WithScores = Annotated[
 ]
 WithProbabilities = Annotated[
     bool,
-    typer.Option("--proba", help="Add a column per class: its probability ('fit --proba')."),
+    typer.Option("--proba", help="Add a column per class: its probability."),
 ]
 
 
@@ -247,18 +247,37 @@ def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool
             f"{saved.path} holds a classifier ({saved.name}) without margins or distances; leave "
             "--scores out, or ask for --proba."
         )
-    if proba and not hasattr(model.method, "predict_proba"):
+    if proba and not model.has_probabilities:
         raise InvalidInputError(
-            f"{saved.path} holds a classifier ({saved.name}) without probabilities; fit it again "
-            f"with 'marginfold fit ... --method {saved.name} --proba', or ask for --scores."
+            f"{saved.path} holds a classifier ({saved.name}) without probabilities: its rows were "
+            "too few to calibrate them, or another version saved it. Fit it again with 'marginfold "
+            f"fit ... --method {saved.name} --save', or ask for --scores."
         )
     columns: dict[str, Any] = {"prediction": model.predict(frame)}
     if scores:
         found = model.scores(frame)
         columns |= _by_class(found.kind, model, found.values)
-    if proba:
-        columns |= _by_class("probability", model, model.probabilities(frame))
-    return columns, [SHARES] if proba and counts_votes(model.method) else []
+    if not proba:
+        return columns, []
+    shares = model.probabilities(frame)
+    columns |= _by_class("probability", model, shares)
+    votes = [SHARES] if counts_votes(model.method) else []
+    return columns, votes + _disagreements(columns["prediction"], shares, model)
+
+
+def _disagreements(answers: Array, shares: Array, model: TableModel) -> list[str]:
+    """Return a note if calibrated probabilities put another class first in some rows."""
+    if model.calibration is None:
+        return []
+    likeliest = model.method.classes_[shares.argmax(axis=1)]
+    n = int((likeliest != answers).sum())
+    if not n:
+        return []
+    rows = "1 row" if n == 1 else f"{n} rows"
+    return [
+        f"{rows} where another class has the largest probability: the prediction is that of the "
+        "margins, which were compared; probabilities are calibrated class by class"
+    ]
 
 
 def _by_class(kind: str, model: TableModel, values: Array) -> dict[str, Any]:

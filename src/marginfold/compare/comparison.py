@@ -17,6 +17,7 @@ from marginfold.compare.words import (
     cuts,
     nothing_learnt,
     remarks,
+    why_not_kept,
     without_result,
 )
 from marginfold.protocols.records import RecordStore
@@ -27,8 +28,8 @@ class Verdict:
     """The conclusion: rows by error, sentences, and how the best method is kept.
 
     The first of the ``sentences`` are the ``answer``.  ``procedure`` is what was measured of the
-    best method, unfitted; ``command`` and ``snippet`` (in Python) fit it to all rows.  All three
-    are empty if nothing was learnt.
+    best method, unfitted, and None if nothing was learnt; ``command`` and ``snippet`` (in Python)
+    fit it to all rows.  They are empty if it should not be kept, and ``not_kept`` says why.
     """
 
     rows: Sequence[Row]
@@ -39,6 +40,7 @@ class Verdict:
     snippet: str = ""
     procedure: Any = None
     answer: Sequence[str] = ()
+    not_kept: str = ""
 
 
 def conclude(
@@ -54,7 +56,7 @@ def conclude(
     if not best:
         rows = [without_error(method, standing) for method, standing in known.items()]
         said = [without_result(stopped)]
-        return Verdict([*rows, *left_out], "", (), said, answer=said)
+        return Verdict([*rows, *left_out], "", (), said, answer=said, not_kept=said[0])
     scores = mean_scores(comparison, store)
     rows = [make_row(method, known, best, comparison, scores[method]) for method in known]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))
@@ -68,10 +70,13 @@ def conclude(
     first = answer(found)
     sentences = [*first, *remarks(found), *cuts(rows, comparison, stopped)]
     kept = Keeping() if nothing_learnt(found) else how_to_keep(best, comparison)
+    if not found.enough:
+        kept = Keeping(kept.procedure)
     return Verdict(
         *([*rows, *left_out], best, as_good, sentences),
         command=kept.command,
         snippet=kept.snippet,
         procedure=kept.procedure,
         answer=first,
+        not_kept=why_not_kept(found),
     )

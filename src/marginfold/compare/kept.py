@@ -9,7 +9,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import marginfold
-from marginfold.compare.methods import command_name, procedure
+from marginfold.compare.calibration import fit_to_keep
+from marginfold.compare.methods import METHODS, command_name, procedure
 from marginfold.compare.runs import Comparison, Source
 from marginfold.data.reading import AS_FOUND
 from marginfold.feature_maps import LowRankKernel
@@ -31,13 +32,20 @@ class Keeping:
 
 
 def how_to_keep(method: str, comparison: Comparison) -> Keeping:
-    """Return how the user has a method that was measured."""
+    """Return how the user has a method that was measured.
+
+    There is no command for methods of packages whose models no file holds.
+    """
     made = comparison.procedure(method)
-    return Keeping(made, _command(method, comparison), _snippet(made, comparison.source))
+    command = "" if METHODS[method].needs else _command(method, comparison)
+    return Keeping(made, command, _snippet(made, comparison.source))
 
 
 def keep(method: str, comparison: Comparison) -> TableModel:
-    """Fit the procedure that was measured to all rows of the table, those of no sample included."""
+    """Fit the procedure that was measured to all rows of the table, those of no sample included.
+
+    If it has margins only, probabilities are calibrated beside it.
+    """
     from marginfold.data import TableModel, inspect_columns, read_labelled
 
     source, made = comparison.source, comparison.procedure(method)
@@ -48,7 +56,12 @@ def keep(method: str, comparison: Comparison) -> TableModel:
         reading=source.reading,
     )
     columns = inspect_columns(features, categorical=source.categorical, reading=source.reading)
-    return TableModel.fit(made, features, labels, source.target, columns, name=command_name(method))
+
+    def fit(classifier: Any) -> TableModel:
+        name = command_name(method)
+        return TableModel.fit(classifier, features, labels, source.target, columns, name=name)
+
+    return fit_to_keep(made, labels, fit)
 
 
 def _command(method: str, comparison: Comparison) -> str:

@@ -26,6 +26,9 @@ FEWEST_ROWS = 500
 FOR_THE_LEAST = 0.75
 """Share of the budget that methods may take on the fewest rows, or the dearest of them go."""
 
+SPENT = 0.75
+"""Share of a budget that is planned for the folds; starting, waiting and the end take the rest."""
+
 ROWS, COLUMNS, CLASSES = 4_500, 13, 5
 """The table on which the seconds of `Compared` were measured."""
 
@@ -51,6 +54,11 @@ def fold_seconds(method: str, n_rows: int, n_columns: int, n_classes: int) -> fl
     True
     """
     return _row_seconds(method, n_rows, n_columns, n_classes) + _pair_seconds(method, n_classes)
+
+
+def planned_seconds(budget: float) -> float:
+    """Return the CPU time that the folds of all methods may take within a budget in seconds."""
+    return SPENT * CORES * budget
 
 
 def planned_rows(

@@ -5,6 +5,10 @@ At each look it lets go on whatever the 95 % interval of the difference does not
 best, also a method that it had stopped before.  It sees only the folds that it asked for itself,
 in their order, so that a race which was interrupted, or finds more records than it needs, ends as
 one that was not.
+
+Where few are told apart, all of them on all folds would take longer than the budget.  Then the
+methods of least error go on, as many as the planned seconds allow; the others wait with the folds
+they have.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from marginfold.compare.methods import METHODS, PERMUTED_GRAPH, plainness
+from marginfold.compare.plan import planned_seconds
 from marginfold.compare.runs import Comparison
 from marginfold.linalg.tall import Array
 from marginfold.protocols.cells import PERCENT, Evidence, best_by_seed
@@ -37,7 +42,8 @@ DIGITS = 9
 """Digits by which errors differ; less is rounding, and the plainer method comes first."""
 
 CONTROL = ("LSVA", PERMUTED_GRAPH)
-"""A method and the control that goes on as long as it does: they tell whether the graph matters."""
+"""A method and its control, which tell whether the graph matters: in a race the control goes on as
+long as the method does, through the first repeat."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,11 @@ class Standing:
     def n_measured(self) -> int:
         """How many folds have an error."""
         return int(np.count_nonzero(~np.isnan(self.shares)))
+
+    @property
+    def mean(self) -> float:
+        """The mean error as a share; infinite where there is none."""
+        return float(np.nanmean(self.shares)) if self.n_measured else np.inf
 
     def first(self, n_folds: int) -> Standing:
         """Return what is known from the first folds alone."""
@@ -150,13 +161,14 @@ def run_race(
     """
     tasks = {(t.method, t.seed * comparison.n_folds + t.fold): t for t in comparison.fold_tasks()}
     granted = dict.fromkeys(comparison.methods, 0)
-    going_on = list(comparison.methods)
+    whole = {method: _whole(method, comparison) for method in comparison.methods}
+    going_on = paid = list(comparison.methods)
     while True:
-        behind_schedule = [m for m in going_on if granted[m] < comparison.n_measurements]
+        behind_schedule = [m for m in paid if granted[m] < whole[m]]
         if not behind_schedule:
             return Race(granted, [], going_on, found)
         goal = _next_look(min(granted[m] for m in behind_schedule), behind_schedule, comparison)
-        given = {m: max(granted[m], goal) for m in behind_schedule}
+        given = {m: min(max(granted[m], goal), whole[m]) for m in behind_schedule}
         missing = [
             tasks[method, position]
             for method, n_folds in given.items()
@@ -168,7 +180,9 @@ def run_race(
             counted = {method: max(n_folds, 1) for method, n_folds in granted.items()}
             return Race(counted, _in_order(missing, comparison), going_on, found)
         granted |= given
-        going_on = _going_on({m: found[m].first(granted[m]) for m in found}, comparison)
+        known = {m: found[m].first(granted[m]) for m in found}
+        going_on = _going_on(known, comparison)
+        paid = _paid(going_on, known, granted, comparison)
 
 
 def _settled(task: Task, standing: Standing, attempted: Collection[str] | None) -> bool:
@@ -213,6 +227,39 @@ def _going_on(known: Mapping[str, Standing], comparison: Comparison) -> list[str
     return [method for method in known if method in kept]
 
 
+def _paid(
+    methods: Sequence[str],
+    known: Mapping[str, Standing],
+    granted: Mapping[str, int],
+    comparison: Comparison,
+) -> list[str]:
+    """Return those of the methods, by error, whose other folds the rest of the budget pays for.
+
+    The best is always among them.
+    """
+    if comparison.budget is None:
+        return list(methods)
+    price = {m: comparison.fold_seconds(m) for m in known}
+    left = planned_seconds(comparison.budget) - sum(granted[m] * price[m] for m in known)
+    best = leader(known)
+    paid = []
+    for method in sorted(methods, key=lambda m: (m != best, known[m].mean)):
+        rest = (_whole(method, comparison) - granted[method]) * price[method]
+        if method == best or rest <= left:
+            left -= rest
+            paid.append(method)
+    return paid
+
+
+def _whole(method: str, comparison: Comparison) -> int:
+    """Return how many folds a method has at most: in a race a control of one repeat will do."""
+    return (
+        comparison.n_folds
+        if comparison.races and method == CONTROL[1]
+        else (comparison.n_measurements)
+    )
+
+
 def leader(known: Mapping[str, Standing]) -> str:
     """Return the method of least error among those measured on most folds; "" if there is none."""
     able = {
@@ -222,7 +269,7 @@ def leader(known: Mapping[str, Standing]) -> str:
     }
     most = max((standing.n_measured for standing in able.values()), default=0)
     ahead = [method for method, standing in able.items() if standing.n_measured == most]
-    means = {method: round(float(np.nanmean(able[method].shares)), DIGITS) for method in ahead}
+    means = {method: round(able[method].mean, DIGITS) for method in ahead}
     return min(ahead, key=lambda method: (means[method], plainness(method)), default="")
 
 

@@ -57,6 +57,10 @@ RARE, SAMPLE_SEED = 10, 0
 DRAWN_ROWS = 1_000
 """Held-out rows in a picture, at most."""
 
+KEPT_FOLDS = 4
+"""Folds that a process keeps encoded: many methods take the same one after the other, and to encode
+it takes longer than the quick ones."""
+
 ANCHOR = "anchor"
 """The metric of a record that holds one coordinate of the anchor of a class."""
 
@@ -254,13 +258,19 @@ def _prepared(task: Task, source: Source) -> tuple[LabelledTable, Array, Fold, A
     rows = source.read()
     if rows.hash != task.options["data"]:
         raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
-    train, test = folds(rows.labels, task.options["folds"], task.seed)[task.fold]
-    X, X_test = rows.encoded(train, test)
-    fold = Fold(X, rows.labels[train], X_test, rows.labels[test])
+    test, fold = _encoded_fold(rows, task.options["folds"], task.seed, task.fold)
     size = rows.size
     if task.method == PERMUTED_GRAPH:  # a control of its own in every fold, and never kept
         size = replace(size, seed=task.seed * task.options["folds"] + task.fold)
     return rows, test, fold, procedure(task.method, size)
+
+
+@lru_cache(maxsize=KEPT_FOLDS)
+def _encoded_fold(rows: LabelledTable, n_folds: int, seed: int, number: int) -> tuple[Array, Fold]:
+    """Return the numbers of the test rows, and the fold as methods take it."""
+    train, test = folds(rows.labels, n_folds, seed)[number]
+    X, X_test = rows.encoded(train, test)
+    return test, Fold(X, rows.labels[train], X_test, rows.labels[test])
 
 
 @_many_classes()

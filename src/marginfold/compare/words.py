@@ -84,6 +84,32 @@ def nothing_learnt(found: Findings) -> bool:
     return gap is not None and (gap.low if found.enough else gap.mean) <= 0
 
 
+def why_not_kept(found: Findings) -> str:
+    """Return why the best method should not be kept, and what to do; nothing if it should."""
+    if not found.enough:
+        n = found.rows[found.best].n_folds
+        return (
+            f"{'1 fold is' if n == 1 else f'{n} folds are'} too few to choose a method to keep: at "
+            f"least {LEAST_FOLDS} are needed. {few_folds_advice(found.comparison)}"
+        )
+    if nothing_learnt(found):
+        return "no method is shown to be better than the largest class."
+    package = METHODS[found.best].needs
+    if package:
+        return (
+            f"a model file holds no models of the package {package}. Keep {found.best} in Python "
+            "(--json and --report have the lines), or leave it out with --methods."
+        )
+    return ""
+
+
+def few_folds_advice(comparison: Comparison) -> str:
+    """Return what to do about too few folds."""
+    if comparison.n_measurements < LEAST_FOLDS:
+        return "Give more --folds or --repeats."
+    return "The same command goes on where this one ended."
+
+
 def answer(found: Findings) -> list[str]:
     """Return the answer in one or two sentences: how good the best is, and whether it is alone."""
     if nothing_learnt(found):
@@ -143,9 +169,24 @@ def _nothing(found: Findings) -> list[str]:
         f"No evidence that anything can be predicted here: the best method, {found.best}, is wrong "
         f"on {row.error:.1f} % of the rows it was not trained on, and always answering the largest "
         f"class on {guess:.1f} %; the difference is {points(less)}.",
-        "Do not use a model of this table: look whether the columns have anything to do with "
+        f"{_how_much(gap)}: look whether the columns have anything to do with "
         f"{found.comparison.source.target!r}, or bring more rows.",
     ]
+
+
+def _how_much(gap: Interval) -> str:
+    """Say how much there may be to learn after all, by the interval of the gain over guessing."""
+    if not np.isfinite(gap.high):
+        return "These folds are too few to say whether a model is of use"
+    if gap.high <= TOLERANCE:
+        return (
+            "Do not use a model of this table, it saves at most "
+            f"{max(gap.high, 0.0):.1f} points of errors"
+        )
+    return (
+        f"These rows do not decide it: a model may save up to {gap.high:.1f} points of errors, or "
+        "none"
+    )
 
 
 def points(gap: Interval) -> str:
@@ -207,10 +248,9 @@ def _as_good(found: Findings) -> list[str]:
         ]
     if not found.as_good:
         return []
-    more = len(found.as_good) - SHOWN
-    shown = ", ".join(found.as_good[:SHOWN]) + (f" and {more} more" if more > 0 else "")
     return [
-        f"May be as good as {found.best} (the interval of the difference contains 0): {shown}.",
+        f"May be as good as {found.best} (the interval of the difference contains 0): "
+        f"{_shown(found.as_good)}.",
         *_simplest(found),
     ]
 
@@ -319,13 +359,28 @@ def cuts(rows: Sequence[Row], comparison: Comparison, stopped: float | None) -> 
             f"this answer rests on {n} of {whole} folds and depends on the speed of this machine. "
             "The same command goes on from here."
         )
-    elif early:
+        return said
+    worse = [row for row in early if row.behind is not None and row.behind.low > 0]
+    if worse:
         said.append(
-            f"{len(early)} of {len(rows)} methods made clearly more errors than the best (95 % "
-            f"intervals) after {_span([row.n_folds for row in early])} of {whole} folds and were "
+            f"{len(worse)} of {len(rows)} methods made clearly more errors than the best (95 % "
+            f"intervals) after {_span([row.n_folds for row in worse])} of {whole} folds and were "
             "not measured on the others; --thorough measures all."
         )
+    waiting = [row for row in early if row not in worse and not METHODS[row.method].control]
+    if waiting:
+        said.append(
+            f"To answer within the budget, {_shown([row.method for row in waiting])} had "
+            f"{_span([row.n_folds for row in waiting])} of {whole} folds only; a longer --budget "
+            "gives all to whatever may be as good as the best."
+        )
     return said
+
+
+def _shown(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _span(numbers: Sequence[int]) -> str:

@@ -9,8 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from marginfold.data.column_values import (
+    UNNAMED,
+    as_levels,
+    as_numbers,
+    called,
+    drop_option,
+    is_date_like,
+    is_number,
+    is_plain,
+    iso_words,
+    one_mark,
+    present_values,
+    texts_of,
+)
 from marginfold.data.csv_files import DECIMAL
-from marginfold.data.reading import AS_FOUND, DECIMALS, Reading
+from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.tables import NOTES
 from marginfold.data.target import check_columns, listed
 from marginfold.data.written import (
@@ -22,7 +36,6 @@ from marginfold.data.written import (
     number_style,
 )
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import shown
 
 if TYPE_CHECKING:
@@ -38,10 +51,6 @@ many of them are numbers; up to which a column of some numbers and words is one 
 
 MISSING_LEVEL = "(missing)"
 """The level of a missing value."""
-
-UNNAMED = "Unnamed: "
-"""How pandas calls a column without a name; whole numbers there that all differ are those of rows,
-whatever their order."""
 
 SCALES = ("standard", "range", "none")
 """Mean 0 and deviation 1, the range [-1, 1], or numbers as they are."""
@@ -126,7 +135,7 @@ def inspect_columns(
     if reading.decimal is None and decimal == ",":
         notes.insert(0, "commas stand before decimals: 0,5 is read as 0.5 (--decimal , or .)")
     written = tuple((name, column.style) for name, column in found.items() if column.style)
-    known = replace(reading, decimal=_one(decimal))
+    known = replace(reading, decimal=one_mark(decimal))
     return Columns(**kinds, notes=tuple(notes), written=written, reading=known)
 
 
@@ -137,7 +146,7 @@ def _told(faults: dict[str, str]) -> str:
     said = " ".join(f"({k}) {fault}" for k, fault in enumerate(faults.values(), start=1))
     return (
         f"{len(faults)} columns cannot be used as they are. {said} All of them are left out with "
-        f"{' '.join(map(_drop, faults))}."
+        f"{' '.join(map(drop_option, faults))}."
     )
 
 
@@ -185,7 +194,7 @@ def arrange(
     arranged: dict[str, Any] = {}
     for name in numbers:
         try:
-            arranged[name] = _as_numbers(
+            arranged[name] = as_numbers(
                 name, frame[name], styles.get(name), frame.attrs.get(DECIMAL)
             )
         except InvalidInputError as error:
@@ -193,7 +202,7 @@ def arrange(
     if faults:
         raise InvalidInputError(" ".join(faults))
     for name in levels:
-        arranged[name] = _as_levels(frame[name])
+        arranged[name] = as_levels(frame[name])
     return pandas.DataFrame(arranged, index=frame.index)
 
 
@@ -210,64 +219,10 @@ def unseen_levels(part: ColumnTransformer, arranged: pd.DataFrame) -> list[str]:
         if len(unseen):
             rows = "1 row holds" if len(unseen) == 1 else f"{len(unseen)} rows hold"
             notes.append(
-                f"column {name!r}: {rows} what the model has never seen "
+                f"{called(name)}: {rows} what the model has never seen "
                 f"({listed(sorted(set(unseen)))}), taken as none of its levels"
             )
     return notes
-
-
-def _as_numbers(name: str, column: pd.Series, style: Style | None, decimal: str | None) -> Any:
-    """Return the numbers of a column; refuse what is none, by row."""
-    _check_same_kind(name, column, style)
-    if _is_number(column) or column.isna().all():
-        return _checked_size(name, column.to_numpy(dtype=np.float64, na_value=np.nan))
-    if _is_date_like(column):
-        column = _iso(column)
-    style = _style_now(column, style, decimal)
-    values = np.full(len(column), np.nan)
-    present = _present(column)
-    known = {value: style.number(str(value)) for value in dict.fromkeys(present.tolist())}
-    rows = np.flatnonzero(column.notna().to_numpy())
-    for row, value in zip(rows.tolist(), present.tolist(), strict=True):
-        number = known[value]
-        if number is None:
-            kind = "dates" if isinstance(style, DateStyle) else "numbers"
-            unit = f" with the sign {_unit(style)}" if _unit(style) else ""
-            raise InvalidInputError(
-                f"column {name!r} was {kind}{unit} when the model was fitted; row {row + 1} holds "
-                f"{shown(value)}. Mend it, or leave the value empty."
-            )
-        values[row] = number
-    return _checked_size(name, values)
-
-
-def _style_now(column: pd.Series, style: Style | None, decimal: str | None) -> Style:
-    """Return how a column is written that a model knows in some style: commas may be points now."""
-    if isinstance(style, DateStyle):
-        return style
-    then = style or NumberStyle(_one(decimal) or ".")
-    now = number_style(_texts(column), _one(decimal) or then.decimal)
-    return then if now is None else replace(then, decimal=now.decimal)
-
-
-def _one(decimal: str | None) -> str | None:
-    """Return the mark of decimals, None where a file has both."""
-    return decimal if decimal in DECIMALS else None
-
-
-def _check_same_kind(name: str, column: pd.Series, style: Style | None) -> None:
-    """Refuse plain numbers where a model knows dates, or percent signs: 0.5 may be 50 %."""
-    is_date = isinstance(style, DateStyle)
-    if not _is_number(column) or column.isna().all() or not (is_date or _unit(style) == "%"):
-        return
-    raise InvalidInputError(
-        f"column {name!r} had {'dates' if is_date else 'percent signs'} when the model was fitted "
-        "and has plain numbers now; write them as in the table of the fit."
-    )
-
-
-def _unit(style: Style | None) -> str:
-    return style.unit if isinstance(style, NumberStyle) else ""
 
 
 def _scaler(scale: str) -> list[Any]:
@@ -279,41 +234,6 @@ def _scaler(scale: str) -> list[Any]:
     if scale == "none":
         return []
     return [StandardScaler() if scale == "standard" else MinMaxScaler(feature_range=(-1, 1))]
-
-
-def _is_number(column: pd.Series) -> bool:
-    return column.dtype.kind in "iuf"
-
-
-def _as_levels(column: pd.Series) -> Any:
-    """Return strings; whole numbers read the same whether a missing value made them floats."""
-    values = np.full(len(column), np.nan, dtype=object)
-    present = column.notna().to_numpy()
-    values[present] = [_level(value) for value in column[present].tolist()]
-    return values
-
-
-def _level(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _checked_size(name: str, values: Array) -> Array:
-    """Return the numbers of a column; refuse those that no method can compute with, by row."""
-    from marginfold.validation.rows import LARGEST_ENTRY
-
-    too_large = np.flatnonzero(np.abs(values) > LARGEST_ENTRY)
-    if len(too_large):
-        value = values[too_large[0]]
-        what = f"{value:g}, and {LARGEST_ENTRY:g} is the limit," if np.isfinite(value) else ""
-        raise InvalidInputError(
-            f"column {name!r} has {what or 'an infinite value'} in row {too_large[0] + 1}; replace "
-            f"it, or leave the column out with {_drop(name)}."
-        )
-    return values
-
-
-def _drop(name: str) -> str:
-    return f"--drop {quote(name)}"
 
 
 def _categories(name: str) -> str:
@@ -334,21 +254,21 @@ def _found(
 ) -> _Found:
     """Return what a column is; refuse it if no method can use it."""
     style = None
-    is_level = is_code or not _is_number(column)
+    is_level = is_code or not is_number(column)
     if not is_level:
-        _as_numbers(name, column, None, decimal)
+        as_numbers(name, column, None, decimal)
     elif is_code:
         _check_plain(name, column)
     else:
         style = _style(name, column, decimal)
         if isinstance(style, NumberStyle):
-            _as_numbers(name, column, style, decimal)
+            as_numbers(name, column, style, decimal)
     is_level = is_level and style is None
     reason = _useless(column, is_level)
     if not reason and not is_code:
         reason = _unusable(name, column, style, reading)
     if reason:
-        return _Found("dropped", (f"column {name!r} is {reason}: dropped",))
+        return _Found("dropped", (f"{called(name)} is {reason}: dropped",))
     if isinstance(style, DateStyle):
         _check_order(name, style, column)
     if is_level:
@@ -360,81 +280,45 @@ def _found(
 
 def _check_plain(name: str, column: pd.Series) -> pd.Series:
     """Return the values that are there; refuse dates, lists and other objects."""
-    present = _present(column)
+    present = present_values(column)
     odd = [value for value in present.tolist() if not isinstance(value, (str, bool, int, float))]
     if odd:
         raise InvalidInputError(
-            f"column {name!r} holds {type(odd[0]).__name__} values ({shown(odd[0])}); numbers or "
-            f"words are needed. Convert them, or leave the column out with {_drop(name)}."
+            f"{called(name)} holds {type(odd[0]).__name__} values ({shown(odd[0])}); numbers or "
+            f"words are needed. Convert them, or leave the column out with {drop_option(name)}."
         )
     return present
 
 
 def _style(name: str, column: pd.Series, decimal: str | None) -> Style | None:
     """Return how numbers or dates are written; None for words; refuse what is not certain."""
-    texts = _texts(_iso(column) if _is_date_like(column) else column)
+    texts = texts_of(iso_words(column) if is_date_like(column) else column)
     dates = date_style(texts)
     if dates is not None:
         return dates
     _check_plain(name, column)
-    if not all(isinstance(text, str) for text in _present(column).tolist()):
+    if not all(isinstance(text, str) for text in present_values(column).tolist()):
         return None
-    if decimal in (None, ".") and all(map(_is_plain, texts)):
+    if decimal in (None, ".") and all(map(is_plain, texts)):
         return None  # words of digits from a typed file are codes
-    style = number_style(texts, _one(decimal))
+    style = number_style(texts, one_mark(decimal))
     if style is not None and not style.decimal:
         example = next(text for text in texts if "," in text or "." in text)
         raise InvalidInputError(
-            f"column {name!r} holds numbers such as {shown(example)} that can be read in two ways; "
+            f"{called(name)} holds numbers such as {shown(example)} that can be read in two ways; "
             f"say --decimal , (a comma before decimals) or --decimal . (a point), leave it out "
-            f"with {_drop(name)}, or take it as categories with {_categories(name)}."
+            f"with {drop_option(name)}, or take it as categories with {_categories(name)}."
         )
     return style
-
-
-def _is_plain(text: str) -> bool:
-    """Return whether a text is a number to Python."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_order(name: str, style: DateStyle, column: pd.Series) -> None:
     if style.day_first is None:
         raise InvalidInputError(
-            f"column {name!r} holds dates such as {shown(_texts(column)[0])}, whose values do not "
+            f"{called(name)} holds dates such as {shown(texts_of(column)[0])}, whose values do not "
             "tell the day from the month; write them as 2024-05-31, or leave the column out with "
-            f"{_drop(name)}."
+            f"{drop_option(name)}."
         )
-
-
-def _is_date_like(column: pd.Series) -> bool:
-    """Return whether a column holds dates as such, not as words."""
-    if column.dtype.kind == "M":
-        return True
-    present = _present(column).tolist()
-    return bool(present) and all(hasattr(value, "isoformat") for value in present)
-
-
-def _iso(column: pd.Series) -> pd.Series:
-    """Return dates as words."""
-    import pandas
-
-    present = _present(column)
-    words = pandas.Series([value.isoformat() for value in present.tolist()], present.index, object)
-    return words.reindex(column.index)
-
-
-def _texts(column: pd.Series) -> list[str]:
-    """Return the distinct values as words, in their order."""
-    return list(dict.fromkeys(map(str, _present(column).tolist())))
-
-
-def _present(column: pd.Series) -> pd.Series:
-    """Return the values that are there."""
-    return column[column.notna().to_numpy()]
 
 
 def _unusable(name: str, column: pd.Series, style: Style | None, reading: Reading) -> str:
@@ -444,14 +328,14 @@ def _unusable(name: str, column: pd.Series, style: Style | None, reading: Readin
     if style is not None:
         return ""
     distinct, n = column.nunique(), len(column)
-    if _is_number(column):
+    if is_number(column):
         all_differ = column.dtype.kind in "iu" and distinct == n > 2
         if _counts_rows(column) or (all_differ and str(name).startswith(UNNAMED)):
             return "the number of the row"
         return "an identifier, all values differ" if reading.drop_ids and all_differ else ""
     n_present = int(column.notna().sum())
     if distinct > max(MAX_LEVELS, TEXT_SHARE * n) or 2 < distinct == n_present:
-        texts = _texts(column)
+        texts = texts_of(column)
         if sum(map(is_written_number, texts)) < TEXT_SHARE * len(texts):
             return (
                 f"free text or an identifier, {distinct} different values in {n} rows such as "
@@ -468,35 +352,35 @@ def _counts_rows(column: pd.Series) -> bool:
 
 def _check_words(name: str, column: pd.Series) -> list[str]:
     """Refuse columns of numbers and words, unless they are few; return what to note of those."""
-    present = _present(column)
+    present = present_values(column)
     if all(isinstance(value, bool) for value in present.tolist()):
         return []
     known = {value: is_written_number(str(value)) for value in present.unique().tolist()}
-    is_number = np.array([known[value] for value in present.tolist()], dtype=bool)
-    if 0 < is_number.sum() < len(present):
-        told = _mixed(name, present, is_number, column)
+    are_numbers = np.array([known[value] for value in present.tolist()], dtype=bool)
+    if 0 < are_numbers.sum() < len(present):
+        told = _mixed(name, present, are_numbers, column)
         if len(known) > min(MAX_LEVELS, TEXT_SHARE * len(column)):
             raise InvalidInputError(
                 f"{told}; mend it (what is missing stays empty), leave the column out with "
-                f"{_drop(name)}, or take all as categories with {_categories(name)}."
+                f"{drop_option(name)}, or take all as categories with {_categories(name)}."
             )
         return [f"{told}; all are taken as categories"]
-    if len(present) and is_number.all() and not all(map(_is_plain, known)):
+    if len(present) and are_numbers.all() and not all(map(is_plain, known)):
         raise InvalidInputError(
-            f"column {name!r} holds numbers in several styles "
+            f"{called(name)} holds numbers in several styles "
             f"({', '.join([*map(shown, known)][:3])}); write them in one, leave it out with "
-            f"{_drop(name)}, or take it as categories with {_categories(name)}."
+            f"{drop_option(name)}, or take it as categories with {_categories(name)}."
         )
     return []
 
 
-def _mixed(name: str, present: pd.Series, is_number: Any, column: pd.Series) -> str:
+def _mixed(name: str, present: pd.Series, are_numbers: Any, column: pd.Series) -> str:
     """Say which kinds a column mixes, and where the rarer one begins."""
-    n_numbers, n_words = int(is_number.sum()), int((~is_number).sum())
-    first = np.flatnonzero(is_number if n_numbers < n_words else ~is_number)[0]
+    n_numbers, n_words = int(are_numbers.sum()), int((~are_numbers).sum())
+    first = np.flatnonzero(are_numbers if n_numbers < n_words else ~are_numbers)[0]
     row = np.flatnonzero(column.notna().to_numpy())[first] + 1
     return (
-        f"column {name!r} mixes types: {n_numbers} numbers and {n_words} words, the first odd "
+        f"{called(name)} mixes types: {n_numbers} numbers and {n_words} words, the first odd "
         f"value being {shown(present.iloc[first])} in row {row}"
     )
 
@@ -514,10 +398,10 @@ def _style_notes(name: str, column: pd.Series, style: Style | None) -> list[str]
         return []
     if isinstance(style, DateStyle):
         day = style.origin.split("T")[0]
-        return [f"column {name!r}: dates, taken as days since the earliest, {day}"]
-    text = str(_present(column).iloc[0])
+        return [f"{called(name)}: dates, taken as days since the earliest, {day}"]
+    text = str(present_values(column).iloc[0])
     number = f"{style.number(text):.15g}"
-    return [f"column {name!r}: {shown(text)} is read as the number {number}, and so all others"]
+    return [f"{called(name)}: {shown(text)} is read as the number {number}, and so all others"]
 
 
 def _number_notes(name: str, column: pd.Series) -> list[str]:
@@ -525,10 +409,10 @@ def _number_notes(name: str, column: pd.Series) -> list[str]:
     missing = int(column.isna().sum())
     if missing:
         values = "1 missing value" if missing == 1 else f"{missing} missing values"
-        notes.append(f"column {name!r}: {values}, the median is taken")
+        notes.append(f"{called(name)}: {values}, the median is taken")
     if column.dtype.kind in "iu" and column.nunique() == len(column):
         notes.append(
-            f"column {name!r} looks like an identifier: all values differ ({_drop(name)}, or "
+            f"{called(name)} looks like an identifier: all values differ ({drop_option(name)}, or "
             "--drop-ids)"
         )
     return notes
@@ -538,7 +422,7 @@ def _level_notes(name: str, column: pd.Series) -> list[str]:
     notes = []
     missing, distinct = int(column.isna().sum()), column.nunique()
     if missing:
-        notes.append(f"column {name!r}: {missing} missing, taken as a level of its own")
+        notes.append(f"{called(name)}: {missing} missing, taken as a level of its own")
     if distinct > MAX_LEVELS:
-        notes.append(f"column {name!r}: {distinct} levels, the rarest share one feature")
+        notes.append(f"{called(name)}: {distinct} levels, the rarest share one feature")
     return notes

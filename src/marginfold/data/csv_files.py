@@ -31,7 +31,16 @@ SAMPLED_RECORDS = 50
 """Records from which the delimiter is found."""
 
 MISSING = ("?",)
-"""Words for a missing value beside those that pandas knows (empty, NA, NaN, null, None, ...)."""
+"""Words for a missing value beside the usual ones."""
+
+USUAL_MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+)
+"""Words that pandas takes for missing values, but for `NONE`."""
+
+NONE = "None"
+"""A missing value among numbers; elsewhere a word like any other, as "None" beside "Brick"."""
 
 EXACT_PANDAS = (3, 1)
 """First version of pandas that reads numbers to the last bit and deprecates the option for it."""
@@ -316,7 +325,8 @@ def _parsed(text: _Text, delimiter: str, reading: Reading) -> pd.DataFrame:
             sep=delimiter,
             header=0 if reading.header else None,
             decimal=reading.decimal or ".",
-            na_values=list(MISSING),
+            keep_default_na=False,
+            na_values=[*USUAL_MISSING, *MISSING],
             skipinitialspace=True,
             index_col=False,
             low_memory=False,
@@ -326,6 +336,24 @@ def _parsed(text: _Text, delimiter: str, reading: Reading) -> pd.DataFrame:
         raise InvalidInputError(f"{text.file} is no table ({first_line(error)}).") from error
     if not reading.header:
         frame.columns = [f"c{j}" for j in range(1, frame.shape[1] + 1)]
+    return _without_none_among_numbers(frame)
+
+
+def _without_none_among_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table, with `NONE` missing in columns whose other words are numbers."""
+    import pandas
+
+    for name in frame.columns:
+        if frame[name].dtype.kind in "iufb":
+            continue
+        is_none = (frame[name] == NONE).to_numpy(dtype=bool, na_value=False)
+        others = frame[name][~is_none].dropna().unique().tolist()
+        if is_none.any() and others and all(is_written_number(str(text)) for text in others):
+            rest = frame[name].where(~is_none)
+            try:
+                frame[name] = pandas.to_numeric(rest)
+            except ValueError:
+                frame[name] = rest
     return frame
 
 

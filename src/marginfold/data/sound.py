@@ -58,7 +58,7 @@ def unsound(model: Any) -> str:
     'components_ of LDA has numbers that are not finite'
     """
     is_table = isinstance(model, TableModel)
-    for part in _parts(model.pipeline if is_table else model, set()):
+    for part in _parts([model.pipeline, model.calibration] if is_table else model, set()):
         fault = _not_finite(part) or _without_answer(part)
         if fault:
             return fault

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from marginfold.data.columns import Columns, arrange, encoder
@@ -40,6 +40,8 @@ class TableModel:
         How the table was read; new ones are read alike.
     name : str
         The name of the method in commands; empty if it has none.
+    calibration : CalibratedClassifierCV or None
+        What gives the probabilities of a method that has margins only; the method itself answers.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class TableModel:
     written: tuple[tuple[str, Style], ...] = ()
     reading: Reading = AS_FOUND
     name: str = ""
+    calibration: Any = None
 
     @classmethod
     def fit(
@@ -123,9 +126,26 @@ class TableModel:
 
         return class_scores(self.method, self._encoded(frame))
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether `probabilities` has an answer."""
+        return self.calibration is not None or hasattr(self.method, "predict_proba")
+
     def probabilities(self, frame: pd.DataFrame) -> Array:
-        """Return the probabilities of the classes, if the method has such."""
-        return self.method.predict_proba(self._encoded(frame))
+        """Return the probabilities of the classes, if the method has such or is calibrated."""
+        source = self.method if self.calibration is None else self.calibration
+        return source.predict_proba(self._encoded(frame))
+
+    def with_calibration_beside(self) -> TableModel:
+        """Return the model whose method answers by itself, its calibration gives probabilities.
+
+        The method is a calibration of one classifier that was fitted to all rows.
+        """
+        from sklearn.pipeline import Pipeline
+
+        (calibration,) = self.method.calibrated_classifiers_
+        steps = [("columns", self.pipeline["columns"]), ("method", calibration.estimator)]
+        return replace(self, pipeline=Pipeline(steps), calibration=self.method)
 
     def predict(self, frame: pd.DataFrame) -> Array:
         """Return the predicted classes of the rows of a table."""

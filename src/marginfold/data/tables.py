@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marginfold.data.catalogue import catalogue
+from marginfold.data.column_values import called
 from marginfold.data.csv_files import (
     CSV_MEMORY,
     DECIMAL,
@@ -39,7 +40,7 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 NOTES = "marginfold.notes"
 """Attribute of a frame: what was changed while it was read, by column."""
 
-MISSING_WORDS = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", *MISSING})
+MISSING_WORDS = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", *MISSING})
 """Words that are missing values when the blanks around them are gone."""
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -211,7 +212,7 @@ def _about_blanks(name: str, values: list[Any], words: set[str], bare: dict[str,
     counts = Counter(bare.get(word, word) for word in words)
     twice = sorted(word for word, count in counts.items() if count > 1)
     joined = f", which joins spellings of {', '.join(map(repr, twice[:3]))}" if twice else ""
-    return f"column {name!r}: blanks around {said} left out{joined}"
+    return f"{called(name)}: blanks around {said} left out{joined}"
 
 
 def check_table_path(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

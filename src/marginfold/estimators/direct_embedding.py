@@ -26,13 +26,13 @@ from marginfold.graphs import (
 from marginfold.graphs.laplacian import ABSENT, Link, NodeGraph
 from marginfold.graphs.neighbor_search import matching_rows
 from marginfold.graphs.reconstruction import FactoredLaplacian
+from marginfold.graphs.rule import canonical
 from marginfold.linalg import felt_nodes, smallest_pairs
 from marginfold.linalg.tall import Array, column_signs, dense
 from marginfold.planner.check import check_memory
+from marginfold.runtime.threads import SizedCalls
 from marginfold.validation.parameters import Count, atomic_fit, check_parameters, shown
-from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import read_new_rows, read_rows
-from marginfold.validation.sized_calls import SizedCalls
+from marginfold.validation.rows import read_new_rows, read_rows, refuse_lazy
 
 
 class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -66,7 +66,7 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 laplacian = rule.build(X, y, sample_weight=weights)
             else:
                 laplacian = laplacian_of(rule, GraphRows.of(X, weights))
-            self._embed(_canonical(X), weights, laplacian)
+            self._embed(canonical(X) if sp.issparse(X) else X, weights, laplacian)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -81,7 +81,7 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         X = read_new_rows(self, X, "go chunk by chunk with X.map_blocks(model.transform)")
         if sp.issparse(self._points):
-            X = _canonical(sp.csr_array(X))
+            X = canonical(X)
         return self._place(dense(X) if not sp.issparse(self._points) else X)
 
     def _check_graph(self, laplacian: Laplacian) -> None:
@@ -192,13 +192,3 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
-
-
-def _canonical(X: Any) -> Any:
-    """Return rows whose equality can be read off their storage."""
-    if not sp.issparse(X):
-        return X
-    X = sp.csr_array(X, copy=True)
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    return X

@@ -28,8 +28,7 @@ from marginfold.estimators.multiclass import (
     one_vs_one_values,
 )
 from marginfold.estimators.paths import MarginEstimator, Note
-from marginfold.feature_maps import ExactKernel, KernelLike, is_linear
-from marginfold.feature_maps.affordable import affordable_kernel
+from marginfold.feature_maps import ExactKernel, KernelLike, affordable_kernel, is_linear
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphRule

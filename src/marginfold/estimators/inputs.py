@@ -23,8 +23,17 @@ from marginfold.geometry.metric import Metric, Penalty, rank_of
 from marginfold.geometry.moments import TotalScatter, label_variances, spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
-from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
-from marginfold.linalg.tall import Array, SharedRows, dense, gram, is_constant, rotated
+from marginfold.linalg.tall import (
+    Array,
+    Block,
+    LocalBlocks,
+    RowBlocks,
+    SharedRows,
+    dense,
+    gram,
+    is_constant,
+    rotated,
+)
 from marginfold.planner.check import check_memory
 from marginfold.svm import Automatic, BlockRows, InteriorPoint, LibSVM, SVMSolver
 from marginfold.validation.parameters import shown

@@ -37,7 +37,7 @@ from marginfold.geometry.metric import NEGATIVE_RESOLUTION, Penalty
 from marginfold.geometry.one_vs_rest import LabelledRows, Task, one_vs_rest_tasks
 from marginfold.graphs import GraphRows, laplacian_of
 from marginfold.graphs.laplacian import Laplacian
-from marginfold.linalg.blocked import (
+from marginfold.linalg.decompositions import (
     blocks_of,
     cholesky,
     form_of,
@@ -49,7 +49,7 @@ from marginfold.linalg.tall import Array
 from marginfold.runtime.memory import require_memory
 from marginfold.runtime.progress import report
 from marginfold.svm import Automatic, SVMSolver
-from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, PartGram, RowGram
+from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, RowGram
 from marginfold.svm.pairs import PairMultipliers, libsvm_pairs
 from marginfold.svm.problem import TINY
 from marginfold.validation.rows import UNLABELLED, LabelledInput
@@ -341,7 +341,7 @@ def _are_small(labelled: LabelledRows) -> bool:
 def _gram(prepared: KernelPrepared, G: Array | None, rows: Array) -> Gram:
     """Return the kernel matrix of some training rows, or the rows for libsvm to evaluate it."""
     if G is not None:
-        return GivenGram(G) if len(rows) == len(G) else PartGram.of(G, rows)
+        return GivenGram(G if len(rows) == len(G) else G[np.ix_(rows, rows)])
     expansion = prepared.feature_map
     X = expansion.training_rows_[rows]
     return RowGram(kernel_diagonal(expansion.function, X), expansion.function, X)

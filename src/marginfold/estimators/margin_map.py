@@ -42,6 +42,7 @@ from marginfold.estimators.second_axis import SecondAxis, feature_rows, second_a
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array
+from marginfold.runtime.threads import SizedCalls
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Choice,
@@ -52,15 +53,14 @@ from marginfold.validation.parameters import (
     check_parameters,
     shown,
 )
-from marginfold.validation.row_types import refuse_lazy
 from marginfold.validation.rows import (
     UNLABELLED,
     check_weights,
     read_labelled,
     read_new_rows,
+    refuse_lazy,
     unique_labels,
 )
-from marginfold.validation.sized_calls import SizedCalls
 
 COSTS = (1.0, 100.0)
 """Costs of the default classifier between which the held-out rows choose, the smaller one unless

@@ -13,10 +13,9 @@ from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
 from marginfold.estimators.inputs import Prepared, prepare, resolve_solver
 from marginfold.geometry.metric import Penalty
 from marginfold.linalg.tall import Array
-from marginfold.runtime.threads import threads_for
+from marginfold.runtime.threads import SizedCalls, sized, threads_for
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import Constraint, atomic_fit, check_parameters, shown
-from marginfold.validation.sized_calls import SizedCalls, sized
 
 E = TypeVar("E")
 

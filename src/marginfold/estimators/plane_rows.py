@@ -23,10 +23,8 @@ from scipy.linalg.lapack import dpstrf
 
 from marginfold.estimators.inputs import Coordinates, LocalCoordinates
 from marginfold.estimators.multiclass import class_pairs
-from marginfold.geometry.metric import NO_SCATTER, rank_of
-from marginfold.geometry.tikhonov import TikhonovBasis, dual_basis, rkhs_basis
-from marginfold.linalg.blocks import Block, total
-from marginfold.linalg.tall import Array, gram
+from marginfold.geometry.metric import NO_SCATTER, TikhonovBasis, dual_basis, rank_of, rkhs_basis
+from marginfold.linalg.tall import Array, Block, gram, total
 from marginfold.runtime.memory import require_memory
 from marginfold.runtime.progress import report
 
@@ -235,10 +233,6 @@ class PlaneRows:
         c = self.coordinates
         return np.bincount(np.asarray(c.codes)[c.weights > 0], minlength=len(self.factors))
 
-    # ----------------------------------------------------------------------------------------
-    # All planes
-    # ----------------------------------------------------------------------------------------
-
     def solve(
         self, work: Callable[[PlaneProblem], tuple[Array, float]]
     ) -> tuple[Array, Array, Array]:
@@ -289,10 +283,6 @@ class PlaneRows:
         """Whether the graph joins different rows of a class, as far as it was asked for."""
         return any(np.any(found) for (name, _), found in self._known.items() if name == "joined")
 
-    # ----------------------------------------------------------------------------------------
-    # The space of all coordinates
-    # ----------------------------------------------------------------------------------------
-
     @property
     def offset(self) -> Array:
         """The last unit vector."""
@@ -300,9 +290,9 @@ class PlaneRows:
 
     def own(self, code: int) -> Array:
         """Return P: the moments of the rows of a class."""
-        return np.asarray(self._kept("own", code, self._own))
+        return np.asarray(self._kept("own", code, self._class_moments))
 
-    def _own(self, code: int) -> Array:
+    def _class_moments(self, code: int) -> Array:
         blocks = self.coordinates.blocks
         return float(self.factors[code]) * total(blocks.map(class_moments, code, self.basis))
 
@@ -337,10 +327,6 @@ class PlaneRows:
         """Return the plane itself."""
         return v
 
-    # ----------------------------------------------------------------------------------------
-    # Classes of rows in the memory of this process
-    # ----------------------------------------------------------------------------------------
-
     @cached_property
     def local(self) -> Block:
         """All rows of positive weight."""
@@ -349,10 +335,8 @@ class PlaneRows:
 
     def members(self, code: int) -> Array:
         """Return which of the local rows are those of a class."""
-        return np.asarray(self._kept("members", code, self._members))
-
-    def _members(self, code: int) -> Array:
-        return np.flatnonzero(self.local.codes == code)
+        codes = self.local.codes
+        return np.asarray(self._kept("members", code, lambda own: np.flatnonzero(codes == own)))
 
     def class_rows(self, code: int) -> tuple[Array, Array]:
         """Return the rows h of a class and their weights."""

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import KernelLike, is_linear, is_pairwise
 from marginfold.linalg.tall import Array, dense, row_blocks
+from marginfold.runtime.threads import SizedCalls, sized
 from marginfold.validation.parameters import shown
-from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import read_new_rows, row_by_row
-from marginfold.validation.sized_calls import SizedCalls, sized
+from marginfold.validation.rows import read_new_rows, refuse_lazy, row_by_row
 
 RIDGE = 0.1
 """Ridge of the learned map, in units of a kernel whose largest value is 1."""

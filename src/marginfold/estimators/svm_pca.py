@@ -25,8 +25,7 @@ from marginfold.validation.parameters import (
     atomic_fit,
     check_parameters,
 )
-from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import read_rows
+from marginfold.validation.rows import read_rows, refuse_lazy
 
 NO_VARIANCE = 1e-13
 """Share of the total variance below which a component has none."""

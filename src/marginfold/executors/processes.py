@@ -5,9 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -22,6 +23,32 @@ WAITING_PER_PROCESS = 2
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Variables that limit libraries which a call loads while it runs; those there are limited too."""
+
+_SERVING: list[str] = []
+"""The modules that the server of processes has imported; none if there is no server."""
+
+
+def serve_processes(modules: Sequence[str]) -> None:
+    """Import modules in a process of its own, from which those of pools are forked from now on.
+
+    The imports of numerical packages take seconds: this way they are made once for all processes,
+    and beside those of this one if it has not made them yet.  Only on Linux, where a process of one
+    thread is forked safely; elsewhere nothing happens, and every process makes its own imports.
+    """
+    if _SERVING or sys.platform != "linux":
+        return
+    from multiprocessing import forkserver
+
+    before = dict(os.environ)
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # with threads a process must not be forked
+    try:
+        multiprocessing.set_forkserver_preload(list(modules))
+        forkserver.ensure_running()
+    finally:
+        for name in THREADS:
+            os.environ.pop(name)
+        os.environ.update(before)
+    _SERVING.extend(modules)
 
 
 class ProcessPool:
@@ -131,11 +158,14 @@ class ProcessPool:
         if self._executor is not None and self._content == content:
             return
         self.close()
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver" if _SERVING else "spawn")
         self._begun = context.RawValue("b", 0)
         self._content = content
         self._executor = ProcessPoolExecutor(
-            self.n_jobs, mp_context=context, initializer=_begin, initargs=(content, self._begun)
+            self.n_jobs,
+            mp_context=context,
+            initializer=_begin,
+            initargs=(content, self._begun, dict(os.environ)),
         )
         with suppress(BrokenProcessPool):  # the first call will say so
             for _ in range(self.n_jobs):
@@ -203,11 +233,14 @@ _RECEIVED: list[Shared] = []
 """In a process of the pool: the function of its calls."""
 
 
-def _begin(content: bytes, begun: Any) -> None:
-    """Initialize a worker: keep the function, ignore Ctrl-C, and exit when the parent exits."""
+def _begin(content: bytes, begun: Any, environment: Mapping[str, str]) -> None:
+    """Initialize a worker: keep the function, ignore Ctrl-C, and exit when the parent exits.
+
+    The environment is that of the parent now: a server of processes has that of its beginning.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    os.environ.update({**environment, **dict.fromkeys(THREADS, "1")})
     _RECEIVED.append(Shared(content))
     begun.value = 1
 

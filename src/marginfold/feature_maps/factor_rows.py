@@ -14,8 +14,7 @@ import scipy.sparse
 from scipy.linalg import solve_triangular
 
 from marginfold.feature_maps.kernel_values import KernelFunction
-from marginfold.linalg.blocks import Block, RowBlocks, total
-from marginfold.linalg.tall import Array, dense, gram, row_blocks
+from marginfold.linalg.tall import Array, Block, RowBlocks, dense, gram, row_blocks, total
 from marginfold.runtime.memory import require_memory
 
 TILE_ROWS = 64

@@ -28,9 +28,8 @@ from marginfold.feature_maps.kernel_values import (
     square_kernel,
 )
 from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
-from marginfold.linalg.blocks import RowBlocks
 from marginfold.linalg.decompositions import eigh
-from marginfold.linalg.tall import Array, column_signs, gram, rotated
+from marginfold.linalg.tall import Array, RowBlocks, column_signs, gram, rotated
 from marginfold.validation.parameters import Constraint, Count, Number, atomic_fit, check_parameters
 
 FIRST_COLUMNS = 64

@@ -26,9 +26,8 @@ from marginfold.geometry.one_vs_rest import (
     Task,
     resolved_schedule,
 )
-from marginfold.linalg.blocks import Block, LocalBlocks
 from marginfold.linalg.decompositions import eigh
-from marginfold.linalg.tall import Array, SharedRows, column_signs
+from marginfold.linalg.tall import Array, Block, LocalBlocks, SharedRows, column_signs
 from marginfold.runtime.progress import report
 from marginfold.svm import BlockRows, SVMBatch, SVMSolution, SVMSolver
 from marginfold.svm.problem import PASSES, without

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginfold.linalg.blocks import Block, RowBlocks, total
-from marginfold.linalg.tall import TIE, Array, gram, row_blocks
+from marginfold.linalg.tall import TIE, Array, Block, RowBlocks, gram, row_blocks, total
 from marginfold.validation.rows import UNLABELLED
 
 

@@ -17,8 +17,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 from marginfold.errors import InvalidParameterError
 from marginfold.geometry.moments import class_means
-from marginfold.linalg.blocks import Block, LocalBlocks
-from marginfold.linalg.tall import Array, column_signs
+from marginfold.linalg.tall import Array, Block, LocalBlocks, column_signs
 from marginfold.validation.parameters import Number
 
 Task = tuple[int, ...]

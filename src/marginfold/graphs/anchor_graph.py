@@ -36,8 +36,7 @@ from marginfold.graphs.laplacian import (
 from marginfold.graphs.neighbor_search import chunks, nearest_points, watched
 from marginfold.graphs.neighbors import UNDERFLOW, HeatLink
 from marginfold.graphs.rule import GraphRows, GraphRule
-from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks, total
-from marginfold.linalg.tall import dense, gram
+from marginfold.linalg.tall import Block, LocalBlocks, RowBlocks, dense, gram, total
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Choice,
@@ -265,7 +264,7 @@ def choose_anchors(
     Examples
     --------
     >>> import numpy as np
-    >>> from marginfold.linalg.blocks import LocalBlocks
+    >>> from marginfold.linalg.tall import LocalBlocks
     >>> from marginfold.graphs.anchor_graph import choose_anchors
     >>> X, weights = np.array([[0.0], [1.0], [8.0], [9.0]]), np.ones(4)
     >>> blocks = LocalBlocks.cut(X, np.zeros(4), weights, n_rows=2)

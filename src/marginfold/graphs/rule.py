@@ -27,13 +27,22 @@ from marginfold.graphs.laplacian import (
     NodeGraph,
     joined_parts,
 )
+from marginfold.runtime.threads import SizedCalls
 from marginfold.validation.parameters import FACTOR
-from marginfold.validation.row_types import gathered, refuse_lazy
-from marginfold.validation.rows import LARGEST_ENTRY, check_weights, is_unlabelled, unique_labels
-from marginfold.validation.sized_calls import SizedCalls
+from marginfold.validation.rows import (
+    LARGEST_ENTRY,
+    check_weights,
+    gathered,
+    is_unlabelled,
+    refuse_lazy,
+    unique_labels,
+)
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""
+
+SHORTHANDS: dict[str, type[GraphRule]] = {}
+"""Rules by the string that is short for one with its defaults; the package enters its own."""
 
 
 class GraphLike(Protocol):
@@ -70,7 +79,7 @@ class GraphRows:
     @classmethod
     def of(cls, X: Any, weights: FloatArray, codes: IntArray | None = None) -> Self:
         """Trust rows, but bring a sparse matrix to the one form in which equal rows are equal."""
-        return cls(_canonical(X) if sp.issparse(X) else X, weights, codes)
+        return cls(canonical(X) if sp.issparse(X) else X, weights, codes)
 
     def classes(self, rule: GraphRule) -> IntArray:
         """Return the class numbers, which the rule needs."""
@@ -257,7 +266,7 @@ def _read_graph_rows(
     """Validate the rows that a user hands to ``build``; labels are read if the rule needs them."""
     name = graph_name(rule)
     refuse_lazy(X, name, LAZY_INSTEAD)
-    X = _canonical(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    X = canonical(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape:
         raise GraphError(f"{name} got X of shape {X.shape}; it needs rows and columns.")
     entries = X.data if sp.issparse(X) else X
@@ -297,7 +306,7 @@ def _class_numbers(name: str, labels: Any, unlabeled: Any) -> IntArray:
     return codes
 
 
-def _canonical(X: Any) -> sp.csr_array:
+def canonical(X: Any) -> sp.csr_array:
     """Return a copy whose entries are in order, each once and none of them 0."""
     X = sp.csr_array(X, dtype=np.float64, copy=True)
     X.sum_duplicates()
@@ -388,3 +397,23 @@ class ScaledLaplacian(ChangedLaplacian):
 
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         return self.factor * self.graph.scatter(Z)
+
+
+def resolve_graph(graph: str | GraphLike) -> GraphLike:
+    """Return the rule that one of `SHORTHANDS` stands for, or the object with ``build`` itself.
+
+    Examples
+    --------
+    >>> from marginfold.graphs import resolve_graph
+    >>> resolve_graph("within")
+    WithinClassGraph()
+    """
+    if isinstance(graph, str) and graph in SHORTHANDS:
+        return SHORTHANDS[graph]()
+    if isinstance(graph, (str, type)) or not callable(getattr(graph, "build", None)):
+        names = ", ".join(repr(name) for name in SHORTHANDS)
+        raise InvalidParameterError(
+            f"got graph={graph!r}; it needs one of {names}, or a graph rule such as "
+            "NeighborGraph(n_neighbors=5). Where there is a graph_weight, 0 is no graph at all."
+        )
+    return graph

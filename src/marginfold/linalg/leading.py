@@ -7,8 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from marginfold.errors import InvalidParameterError
-from marginfold.linalg.blocked import cholesky
-from marginfold.linalg.decompositions import eigh, solve_lower
+from marginfold.linalg.decompositions import cholesky, eigh, solve_lower
 from marginfold.linalg.tall import Array
 
 SMALL = 500

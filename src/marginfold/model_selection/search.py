@@ -34,10 +34,9 @@ from marginfold.model_selection.results import (
 from marginfold.model_selection.rows import SearchRows
 from marginfold.planner.check import check_memory
 from marginfold.runtime.progress import report
+from marginfold.runtime.threads import SizedCalls, coordinates_of, shape_of
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
-from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import taken_as_classes
-from marginfold.validation.sized_calls import SizedCalls, coordinates_of, shape_of
+from marginfold.validation.rows import refuse_lazy, taken_as_classes
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

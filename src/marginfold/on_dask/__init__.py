@@ -9,7 +9,6 @@ from marginfold.runtime.extras import require
 
 require("dask", "distributed")
 
-from marginfold.on_dask.apply import apply  # noqa: E402
-from marginfold.on_dask.inputs import read_labelled, read_rows  # noqa: E402
+from marginfold.on_dask.inputs import apply, read_labelled, read_rows  # noqa: E402
 
 __all__ = ["apply", "read_labelled", "read_rows"]

@@ -20,8 +20,7 @@ from dask.sizeof import sizeof
 
 from marginfold.errors import InvalidInputError, WorkerLostError
 from marginfold.executors.cluster import quiet
-from marginfold.linalg.blocks import Block
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, Block
 from marginfold.runtime.memory import available_memory
 from marginfold.runtime.progress import report
 
@@ -46,7 +45,7 @@ class DaskBlocks:
     Attributes
     ----------
     parts : sequence of Delayed
-        Each gives a `marginfold.linalg.blocks.Block`.
+        Each gives a `marginfold.linalg.tall.Block`.
     lengths : array of shape (n_blocks,)
         Rows of each block, at least 1.
     n_columns : int

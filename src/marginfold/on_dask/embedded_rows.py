@@ -25,8 +25,7 @@ from marginfold.graphs import (
 )
 from marginfold.graphs.anchor_graph import Anchors, anchor_means, block_scatter, block_sums
 from marginfold.graphs.rule import graph_name
-from marginfold.linalg.blocks import Block, total
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, Block, total
 from marginfold.on_dask.blocks import DaskBlocks, kept, tasks
 from marginfold.on_dask.feature_maps import fit_feature_map
 from marginfold.svm import BlockRows

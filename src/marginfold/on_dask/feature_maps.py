@@ -21,8 +21,7 @@ from marginfold.errors import InvalidInputError
 from marginfold.feature_maps import ExactKernel, FeatureMap, Linear, LowRankKernel, Transformed
 from marginfold.geometry.moments import row_sums
 from marginfold.graphs.anchor_graph import picked_rows
-from marginfold.linalg.blocks import Block, total
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, Block, total
 from marginfold.on_dask.blocks import DaskBlocks
 from marginfold.validation.parameters import shown
 

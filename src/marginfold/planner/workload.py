@@ -11,13 +11,12 @@ import numpy as np
 import scipy.sparse
 
 from marginfold.errors import InvalidParameterError
-from marginfold.feature_maps import ExactKernel, KernelLike, Linear
-from marginfold.feature_maps.affordable import affordable_kernel
+from marginfold.feature_maps import ExactKernel, KernelLike, Linear, affordable_kernel
 from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.graphs import SHORTHANDS
 from marginfold.graphs.anchor_graph import MOST_ANCHORS, ROWS_PER_ANCHOR, AnchorGraph
 from marginfold.linalg.leading import LARGE_SHARE, SMALL
-from marginfold.validation.row_types import is_lazy
+from marginfold.validation.rows import is_lazy
 
 N_CLASSES = 2
 """Classes that are assumed where labels are not given."""

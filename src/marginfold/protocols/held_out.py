@@ -17,8 +17,7 @@ from marginfold.linalg.tall import Array, dense
 from marginfold.model_selection.nested_knn import nested_votes
 from marginfold.model_selection.rows import take
 from marginfold.validation.parameters import shown
-from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import is_unlabelled, unique_labels
+from marginfold.validation.rows import is_unlabelled, refuse_lazy, unique_labels
 
 HEAD = "1-nn"
 """The head that scores a transformer if nothing else is said."""

@@ -22,8 +22,8 @@ from marginfold.svm.problem import TOLERANCES, Face, Kernels, Point, SVMProblem,
 RESOLUTION = 1e-12
 """Relative size of the eigenvalues of singular equations that count as zero."""
 
-ROUNDS, NEIGHBORS = 6, 2
-"""Largest number of repaired guesses, and where the active set is that of another problem."""
+ROUNDS = 6
+"""Largest number of repaired guesses."""
 
 
 def sets_of(dual: Array, costs: Array) -> tuple[Array, Array]:
@@ -70,7 +70,7 @@ def _guesses(
 def on_sets_of(problem: SVMProblem, dual: Array, kernels: Kernels) -> Point | None:
     """Return the exact point on the active set of another problem's multipliers, if it is one."""
     sets = sets_of(dual, problem.costs)
-    found = repair(problem, *sets, kernels, rounds=NEIGHBORS, early=True)
+    found = repair(problem, *sets, kernels, early=True)
     return found if found is not None and gap_of(found) <= TOLERANCES.exact else None
 
 
@@ -80,7 +80,6 @@ def repair(
     upper: Array,
     kernels: Kernels,
     *,
-    rounds: int = ROUNDS,
     early: bool = False,
 ) -> Point | None:
     """Solve the equations and move the rows that violate their sign, until none does.
@@ -88,8 +87,8 @@ def repair(
     With ``early`` a set that is wrong is repaired without a certificate while rounds are left, and
     one with singular equations is given up.
     """
-    T, best = TOLERANCES, None
-    for left in reversed(range(rounds)):
+    best = None
+    for left in reversed(range(ROUNDS)):
         free = np.flatnonzero(~(lower | upper))
         if len(free) > problem.most_free:
             return best
@@ -101,15 +100,23 @@ def repair(
         if not (early and left and _is_wrong(problem, face, lower, upper, free)):
             candidate = certify(problem, face.coef, face.dual, kernels)
             best = candidate if best is None or gap_of(candidate) < gap_of(best) else best
-            if gap_of(best) <= T.exact:
+            if gap_of(best) <= TOLERANCES.exact:
                 return best
-        below = lower & (face.excess >= -T.violation)
-        above = upper & (face.excess <= T.violation)
-        below[free], above[free] = face.dual[free] < 0, face.dual[free] > problem.costs[free]
+        below, above = repaired(lower, upper, face.dual, problem.costs, face.excess)
         if (below == lower).all() and (above == upper).all():
             return best
         lower, upper = below, above
     return best
+
+
+def repaired(
+    lower: Array, upper: Array, dual: Array, costs: Array, excess: Array
+) -> tuple[Array, Array]:
+    """Return active sets in which the rows that violate their sign have moved."""
+    margin = TOLERANCES.violation
+    new_lower = (lower & (excess >= -margin)) | ((dual < 0) & ~upper)
+    new_upper = (upper & (excess <= margin)) | ((dual > costs) & ~lower)
+    return new_lower, new_upper
 
 
 def _is_wrong(problem: SVMProblem, face: Face, lower: Array, upper: Array, free: Array) -> bool:

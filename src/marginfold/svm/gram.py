@@ -11,8 +11,8 @@ make them exact (`active_set` has the same for rows in coordinates).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -25,7 +25,7 @@ from marginfold.linalg.decompositions import eigh
 from marginfold.linalg.tall import Array
 from marginfold.linalg.tall import dense as _dense
 from marginfold.runtime.progress import report
-from marginfold.svm.active_set import definite_solver, sets_of
+from marginfold.svm.active_set import definite_solver, repaired, sets_of
 from marginfold.svm.certificate import best_bias, feasible
 from marginfold.svm.policy import Automatic
 from marginfold.svm.problem import EPS, TINY, TOLERANCES, SVMSolver, single
@@ -45,10 +45,8 @@ ROUNDS = 12
 """Repaired active sets before libsvm is asked for more digits."""
 
 MOST_FREE = 4000
-"""Free multipliers above which the equations of the active set are not solved."""
-
-MOST_FACTORED = 3000
-"""Rows up to which what libsvm cannot solve is given coordinates and another solver."""
+"""Rows above which a matrix of them is not factorised: that of the free ones for the equations of
+the active set, and that of all rows where libsvm fails, to give them coordinates."""
 
 CACHE_MEGABYTES, KEPT_BYTES, PART_BYTES = 500, 256 << 20, 32 << 20
 """Memory of libsvm for kernel columns, of the columns that the certificate keeps, and of those that
@@ -65,47 +63,44 @@ LIBSVM_KERNELS = ("rbf", "poly", "sigmoid", "linear")
 """Kernels that libsvm evaluates itself."""
 
 
-class Gram(Protocol):
+class Gram(ABC):
     """A kernel matrix K of n rows, given or evaluated where it is needed."""
 
-    @property
-    def diagonal(self) -> Array:
-        """The diagonal of K."""
+    diagonal: Array
+    K: Array | None = None
 
     @property
-    def spread(self) -> float:
-        """The variance of the rows in feature space."""
-
-    @property
+    @abstractmethod
     def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
         """What `SVC` is fitted on, and the parameters of its kernel."""
 
+    @abstractmethod
     def times(self, coefs: Array) -> Array:
         """Return K times coefficients, most of which may be 0."""
 
+    @abstractmethod
     def among(self, rows: Array) -> Array:
         """Return K among some rows."""
 
+    @property
+    def spread(self) -> float:
+        """The variance of the rows in feature space, from some of them where K is not there."""
+        K, n = self.K, len(self.diagonal)
+        K = self.among(np.arange(0, n, -(-n // SAMPLE))) if K is None else K
+        return max(float(np.trace(K)) / len(K) - float(K.mean()), 0.0)
 
-@dataclass(frozen=True)
-class GivenGram:
+
+class GivenGram(Gram):
     """A kernel matrix in memory."""
 
     K: Array
 
-    @property
-    def diagonal(self) -> Array:
-        """The diagonal of K."""
-        return np.diagonal(self.K)
-
-    @property
-    def spread(self) -> float:
-        """The variance of the rows in feature space."""
-        return _spread(self.K)
+    def __init__(self, K: Array) -> None:
+        self.K, self.diagonal = K, np.diagonal(K)
 
     @property
     def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
-        """What `SVC` is fitted on, and the parameters of its kernel."""
+        """The matrix itself."""
         return self.K, {"kernel": "precomputed"}
 
     def times(self, coefs: Array) -> Array:
@@ -117,26 +112,23 @@ class GivenGram:
         return np.asarray(self.K[np.ix_(rows, rows)])
 
 
-@dataclass
-class ColumnGram(ABC):
-    """A kernel matrix of which only the columns of support vectors are looked at, and kept."""
+class RowGram(Gram):
+    """The kernel among rows X, of which only the columns of support vectors are evaluated."""
 
-    diagonal: Array
-    _kept: Array = field(init=False)
-    _columns: Array = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, diagonal: Array, function: KernelFunction, X: Any) -> None:
+        self.diagonal, self.function, self.X = diagonal, function, X
         self._kept = np.zeros(0, dtype=np.intp)
-        self._columns = np.zeros((len(self.diagonal), 0))
+        self._columns = np.zeros((len(diagonal), 0))
 
     @property
-    def spread(self) -> float:
-        """The variance of the rows in feature space."""
-        n = len(self.diagonal)
-        return _spread(self.among(np.arange(0, n, -(-n // SAMPLE))))
+    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
+        """The rows, and the kernel's name and parameters."""
+        f = self.function
+        names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
+        return self.X, names
 
     def times(self, coefs: Array) -> Array:
-        """Return K times coefficients."""
+        """Return K times coefficients; its columns are kept as long as they are few."""
         taken = np.flatnonzero(coefs)
         new = np.setdiff1d(taken, self._kept, assume_unique=True)
         if 8 * len(coefs) * (len(self._kept) + len(new)) > KEPT_BYTES:
@@ -150,29 +142,6 @@ class ColumnGram(ABC):
             self._columns = np.hstack([self._columns, columns]) if whole else columns
         return np.asarray(self._columns @ coefs[self._kept])
 
-    @abstractmethod
-    def among(self, rows: Array) -> Array:
-        """Return K among some rows."""
-
-    @abstractmethod
-    def _evaluated(self, columns: Array) -> Array:
-        """Return some columns of K."""
-
-
-@dataclass
-class RowGram(ColumnGram):
-    """The kernel among rows."""
-
-    function: KernelFunction
-    X: Any
-
-    @property
-    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
-        """What `SVC` is fitted on, and the parameters of its kernel."""
-        f = self.function
-        names = {"kernel": f.kernel, "gamma": f.gamma, "degree": f.degree, "coef0": f.coef0}
-        return self.X, names
-
     def among(self, rows: Array) -> Array:
         """Return K among some rows."""
         return self.function(self.X[rows], self.X[rows])
@@ -180,32 +149,6 @@ class RowGram(ColumnGram):
     def _evaluated(self, columns: Array) -> Array:
         report("kernel columns", 0)
         return self.function(self.X, self.X[columns])
-
-
-@dataclass
-class PartGram(ColumnGram):
-    """Some rows and columns of a kernel matrix in memory, which is not copied."""
-
-    whole: Array
-    rows: Array
-
-    @classmethod
-    def of(cls, K: Array, rows: Array) -> PartGram:
-        """Return the part of K among some rows."""
-        return cls(K.diagonal()[rows], K, rows)
-
-    @property
-    def for_libsvm(self) -> tuple[Any, dict[str, Any]]:
-        """What `SVC` is fitted on, and the parameters of its kernel."""
-        return self.among(np.arange(len(self.rows))), {"kernel": "precomputed"}
-
-    def among(self, rows: Array) -> Array:
-        """Return K among some of the rows."""
-        own = self.rows[rows]
-        return np.asarray(self.whole[own[:, None], own])
-
-    def _evaluated(self, columns: Array) -> Array:
-        return np.asarray(self.whole[self.rows[:, None], self.rows[columns]])
 
 
 class Multipliers(NamedTuple):
@@ -282,7 +225,7 @@ def solve_gram(
         if points[-1].gap <= tol:
             break
     else:
-        if len(signs) <= MOST_FACTORED:
+        if len(signs) <= MOST_FREE:
             points.append(solve_in_coordinates(gram, signs, costs, Automatic(tol)))
     best = min(points, key=lambda point: point.gap)
     return replace(best, n_iter=iterations, converged=best.gap <= tol)
@@ -348,20 +291,6 @@ def _made_exact(gram: Gram, signs: Array, costs: Array, dual: Array, tol: float)
     coefs = signs * dual
     plain = _certified(gram, signs, costs, coefs, gram.times(coefs))
     return plain if best is None or plain.gap < best.gap else best
-
-
-def repaired(
-    lower: Array, upper: Array, dual: Array, costs: Array, excess: Array
-) -> tuple[Array, Array]:
-    """Return active sets in which the rows that violate their sign have moved."""
-    margin = TOLERANCES.violation
-    new_lower = (lower & (excess >= -margin)) | ((dual < 0) & ~upper)
-    new_upper = (upper & (excess <= margin)) | ((dual > costs) & ~lower)
-    return new_lower, new_upper
-
-
-def _spread(K: Array) -> float:
-    return max(float(np.trace(K)) / len(K) - float(K.mean()), 0.0)
 
 
 def _on_margin(K: Array, values: Array, total: float) -> tuple[Array, float]:

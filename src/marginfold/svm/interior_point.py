@@ -25,6 +25,7 @@ from scipy.linalg import lapack
 from marginfold.linalg.tall import Array, SharedRows, row_blocks
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.runtime.progress import report
+from marginfold.runtime.threads import threads_for
 from marginfold.svm.active_set import crossover, solve_equations
 from marginfold.svm.certificate import certify, dual_bound, evaluate
 from marginfold.svm.problem import (
@@ -466,18 +467,19 @@ def solve_each(
     assert isinstance(batch.rows, SharedRows)
     solutions, n_problems = [], len(batch)
     is_long = n_problems > 1 and batch.rows.table.size * n_problems > LONG_WORK
-    for b, costs in enumerate(batch.costs):
-        if is_long:
-            report("problems", b, n_problems)
-        problem, rows = batch.problem(b), None
-        if not costs.all():
-            rows = np.flatnonzero(costs)
-            problem = problem.on(rows)
-        with np.errstate(all="ignore"):  # what overflows is not certified
+    # what overflows is not certified
+    with np.errstate(all="ignore"), threads_for(*batch.rows.features.shape):
+        for b, costs in enumerate(batch.costs):
+            if is_long:
+                report("problems", b, n_problems)
+            problem, rows = batch.problem(b), None
+            if not costs.all():
+                rows = np.flatnonzero(costs)
+                problem = problem.on(rows)
             found = problem.uncentred(solve_one(problem))
-        if rows is not None:
-            dual = np.zeros(len(costs))
-            dual[rows] = found.dual
-            found = replace(found, dual=dual)
-        solutions.append(found)
+            if rows is not None:
+                dual = np.zeros(len(costs))
+                dual[rows] = found.dual
+                found = replace(found, dual=dual)
+            solutions.append(found)
     return solutions

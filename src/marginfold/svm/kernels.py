@@ -8,7 +8,7 @@ pass of its own, and the best bias is found by selection instead of sorting.
 
 All of it is in one file with few entries, because numba compiles a function again into each of its
 callers and keeps it until its file changes.  Inner loops run over views of one row or column: those
-vectorise.
+vectorise.  Products with one vector are those of BLAS; array expressions take long to compile.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _advance(
         dv[i] += centring / P0[i]
         dxi[i] += centring / P1[i]
         da[i] = y[i] * d[i] * (dv[i] - dxi[i])
-    more = _sums(columns, da)
+    more = np.dot(columns, da)
     for j in range(r):
         right[j] += more[j]
     du = _solve(columns, y, d, K, unit, right, T.refinements if refine else 0)
@@ -291,38 +291,10 @@ def _add_products(B: Array, size: int, total: Array) -> None:
 
 @kernel
 def _scores(columns: Array, factors: Array, u: Array, out: Array) -> None:
-    """Fill out with ``factors (X s + b)``, several features at a time."""
-    r, n = columns.shape
-    for begin in range(0, n, CHUNK):
-        part = slice(begin, min(begin + CHUNK, n))
-        scores, signs = out[part], factors[part]
-        for i in range(len(scores)):
-            scores[i] = 0.0
-        first = r % TILE
-        for j in range(first):
-            w0, x0 = u[j], columns[j, part]
-            for i in range(len(scores)):
-                scores[i] += w0 * x0[i]
-        for j in range(first, r, TILE):
-            w0, w1, w2 = u[j], u[j + 1], u[j + 2]
-            x0, x1, x2 = columns[j, part], columns[j + 1, part], columns[j + 2, part]
-            for i in range(len(scores)):
-                scores[i] += w0 * x0[i] + w1 * x1[i] + w2 * x2[i]
-        for i in range(len(scores)):
-            scores[i] *= signs[i]
-
-
-@kernel
-def _sums(columns: Array, p: Array) -> Array:
-    """Return ``[X'p ; 1'p]``."""
-    r, n = columns.shape
-    sums = np.empty(r)
-    for j in range(r):
-        column, total = columns[j], 0.0
-        for i in range(n):
-            total += column[i] * p[i]
-        sums[j] = total
-    return sums
+    """Fill out with ``factors (X s + b)``."""
+    np.dot(u, columns, out)
+    for i in range(len(out)):
+        out[i] *= factors[i]
 
 
 @kernel
@@ -342,7 +314,7 @@ def _solve(
     scores = np.empty(len(y) if refinements > 0 else 0)
     for _ in range(refinements):
         _scores(columns, d, du, scores)
-        rest = _sums(columns, scores)
+        rest = np.dot(columns, scores)
         error, size = 0.0, 0.0
         for j in range(r):
             rest[j] = right[j] - rest[j] - (du[j] if j + 1 < r else 0.0)
@@ -410,79 +382,62 @@ def _solve_equations(
     problem: SVMProblem, free: Array, upper: Array, T: Tolerances
 ) -> tuple[bool, Array, Array, Array]:
     """Return whether the equations are regular, and s, the multipliers and the excess."""
-    table, y, c, scale, N = (
-        problem.table,
-        problem.signs,
-        problem.costs,
-        problem.scale,
-        problem.deflated,
-    )
+    table, y, scale, N = problem.table, problem.signs, problem.scale, problem.deflated
     n, r, m = len(y), len(scale), len(free)
-    X, centre = np.empty((m, r)), np.zeros(r)
-    for k in range(m):
-        x, row = X[k], table[free[k]]
-        for j in range(r):
-            x[j] = row[j] * scale[j]
-        _project(N, x)
-        for j in range(r):
-            centre[j] += x[j] / m
-    size = 0.0
-    for k in range(m):
-        x = X[k]
-        for j in range(r):
-            x[j] -= centre[j]
-            size += x[j] * x[j]
-    size = size / m if size > 0.0 else 1.0
-    dual, excess, total = np.zeros(n), np.empty(n), 0.0
+    dual, plane, total = np.zeros(n), np.empty(r + 1), 0.0
     for i in range(n):
         if upper[i]:
-            dual[i] = c[i]
-            total += y[i] * c[i]
+            dual[i] = problem.costs[i]
+            total += y[i] * dual[i]
     s, _ = _dual_value(problem, dual)
-    for j in range(r):
-        s[j] -= centre[j] * total
-    system = np.empty((m, m))
+    X = np.empty((m, r))
     for k in range(m):
-        for h in range(k + 1):
-            product, first, second = 0.0, X[k], X[h]
-            for j in range(r):
-                product += first[j] * second[j]
-            system[k, h] = system[h, k] = product / size + 1.0
+        for j in range(r):
+            X[k, j] = table[free[k], j] * scale[j]
+    _project(N, X)
+    centre = np.dot(np.full(m, 1.0 / max(m, 1)), X)
+    for j in range(r):
+        s[j] -= total * centre[j]
+        for k in range(m):
+            X[k, j] -= centre[j]
+    system, size = np.dot(X, X.T), 0.0
+    for k in range(m):
+        size += system[k, k] / m
+    size = size if size > 0.0 else 1.0
+    for k in range(m):
+        for h in range(m):
+            system[k, h] = system[k, h] / size + 1.0
     unit, regular = _factorise(system, 0.0)
     for k in range(m):
         regular &= system[k, k] * system[k, k] > T.regular
-    if not regular:
-        return False, s, dual, excess
-    beta, intercept, right = np.zeros(m), 0.0, np.empty(m)
-    for _ in range(1 + T.refinements if m > 0 else 0):
-        rest, mean = -total, 0.0
+    beta, intercept, left = np.zeros(m), 0.0, total
+    for _ in range(1 + T.refinements if m > 0 and regular else 0):
+        right, mean = np.dot(X, s), 0.0
         for k in range(m):
-            score, x = intercept, X[k]
-            for j in range(r):
-                score += x[j] * s[j]
-            right[k] = y[free[k]] - score
+            right[k] = y[free[k]] - right[k] - intercept
             mean += right[k] / m
-            rest -= beta[k]
         intercept += mean
         for k in range(m):
-            right[k] += rest * size - mean
+            right[k] -= mean + left * size
         _substitute(system, unit, right)
         for k in range(m):
-            change, x = right[k] / size, X[k]
-            beta[k] += change
-            for j in range(r):
-                s[j] += change * x[j]
-    _project(N, s)
-    weights = np.empty(r)
+            right[k] /= size
+            beta[k] += right[k]
+            left += right[k]
+        change = np.dot(right, X)
+        for j in range(r):
+            s[j] += change[j]
+    _project(N, s.reshape(1, r))
+    plane[r] = intercept
     for j in range(r):
-        intercept -= centre[j] * s[j]
-        weights[j] = scale[j] * s[j]
+        plane[j] = scale[j] * s[j]
+        plane[r] -= centre[j] * s[j]
     for k in range(m):
         dual[free[k]] = y[free[k]] * beta[k]
-    _row_scores(table, weights, excess)
+    excess = np.dot(table, plane)
     for i in range(n):
-        excess[i] = y[i] * (excess[i] + intercept) - 1.0
-    return True, s, dual, excess
+        excess[i] = y[i] * excess[i] - 1.0
+    return regular, s, dual, excess
 
 
 @ENTRY
@@ -524,7 +479,7 @@ def _dual_value(problem: SVMProblem, dual: Array) -> tuple[Array, float]:
                 squares[j] += part * part
     for j in range(r):
         pull[j] *= scale[j]
-    _project(problem.deflated, pull)
+    _project(problem.deflated, pull.reshape(1, r))
     for j in range(r):
         lost = EPS * np.sqrt(squares[j]) * scale[j]
         value -= 0.5 * pull[j] * pull[j] + abs(pull[j]) * lost + 0.5 * lost * lost
@@ -539,12 +494,10 @@ def _evaluate(
     table, centre, scale = problem.table, problem.centre, problem.scale
     y, c = problem.signs, problem.costs
     n, r = len(y), len(scale)
-    weights, size = np.empty(r), 0.0
+    weights, size = np.zeros(r + 1), 0.5 * np.dot(coef, coef)
     for j in range(r):
         weights[j] = scale[j] * coef[j]
-        size += 0.5 * coef[j] * coef[j]
-    f = np.empty(n)
-    _row_scores(table, weights, f)
+    f = np.dot(table, weights)
     intercept = _best_bias(f, y, c)
     objective, shortest = size, 0.0
     for i in range(n):
@@ -645,25 +598,10 @@ def _median(first: float, second: float, third: float) -> float:
 
 
 @kernel
-def _row_scores(table: Array, weights: Array, out: Array) -> None:
-    for i in range(len(out)):
-        score, row = 0.0, table[i]
-        for j in range(len(weights)):
-            score += weights[j] * row[j]
-        out[i] = score
-
-
-@kernel
-def _project(N: Array, vector: Array) -> None:
-    """Take off the parts along the columns of N, in place."""
-    r, k = N.shape
-    parts = np.empty(k)
-    for _ in range(PASSES if k else 0):
-        for h in range(k):
-            parts[h] = 0.0
-        for j in range(r):
-            for h in range(k):
-                parts[h] += N[j, h] * vector[j]
-        for j in range(r):
-            for h in range(k):
-                vector[j] -= N[j, h] * parts[h]
+def _project(N: Array, vectors: Array) -> None:
+    """Take off the parts of rows along the columns of N, in place."""
+    for _ in range(PASSES if N.shape[1] else 0):
+        parts = np.dot(np.dot(vectors, N), N.T)
+        for k in range(len(vectors)):
+            for j in range(len(N)):
+                vectors[k, j] -= parts[k, j]

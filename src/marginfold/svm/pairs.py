@@ -15,7 +15,7 @@ import numpy as np
 
 from marginfold.linalg.tall import Array
 from marginfold.linalg.tall import dense as _dense
-from marginfold.svm.active_set import sets_of
+from marginfold.svm.active_set import repaired, sets_of
 from marginfold.svm.certificate import feasible
 from marginfold.svm.gram import (
     EXACT,
@@ -25,7 +25,6 @@ from marginfold.svm.gram import (
     Multipliers,
     certified,
     fitted,
-    repaired,
 )
 from marginfold.svm.problem import EPS
 

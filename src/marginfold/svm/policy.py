@@ -8,6 +8,7 @@ many rows, the plain iteration.  In many dimensions coordinate descent finds the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginfold.linalg.blocks import LocalBlocks
 from marginfold.linalg.decompositions import qr
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, LocalBlocks
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.svm.active_set import on_sets_of
 from marginfold.svm.certificate import certify
@@ -41,7 +41,7 @@ from marginfold.svm.problem import (
     single,
     without,
 )
-from marginfold.svm.screening import LARGEST_SHARE, LOCAL_BLOCK, dual_of, sift, solve_nearest
+from marginfold.svm.screening import LARGEST_SHARE, LOCAL_BLOCK, SAMPLE_TOL, dual_of, sift
 from marginfold.validation.parameters import (
     TOLERANCE,
     check_parameters,
@@ -62,6 +62,15 @@ NEAR_MU = 0.03
 FIRST_WIDTH, FEWEST = 0.3, 5
 """Half-width of a first warm zone, in medians of the distance to the margin, and its fewest rows
 per dimension."""
+
+APART = 0.005
+"""Share of rows on the wrong side of the plane between the means, up to which classes are apart."""
+
+FIRST_ROWS = 4
+"""Rows per dimension that go first when the classes are apart."""
+
+INSIDE = 1e-10
+"""How far inside the margin a row must be to join the working set."""
 
 
 @dataclass
@@ -221,3 +230,61 @@ class _Solver:
             end = coded.plane(found.coef, found.intercept)
             chain.width = float(np.abs(problem.table @ (end - starts[0][0])).max())
         return replace(found, dual=dual_of(blocks, coded, zone))
+
+
+def solve_nearest(
+    problem: SVMProblem,
+    solve: Callable[[SVMProblem, float], SVMSolution],
+    kernels: Kernels,
+    *,
+    tol: float,
+) -> SVMSolution | None:
+    """Solve a problem whose classes are apart on a working set of rows, certified on all.
+
+    The classes are apart if hardly a row is on the wrong side of the plane between their means, in
+    units of each feature's variance and without what is deflated.  The rows of both sides that are
+    nearest to it go first, roughly; rows that turn out to be inside the margin join them until none
+    is left.
+
+    Returns None if the classes are not apart, or too many rows matter.
+    """
+    y, X, scale, n = problem.signs, problem.table[:, :-1], problem.scale, len(problem.signs)
+    above = y > 0
+    sides = np.stack([above, ~above]).astype(np.float64)
+    means = (sides @ X) / sides.sum(axis=1, keepdims=True)
+    variances = np.einsum("ij,ij->j", X, X) / n
+    apart = (means[0] - means[1]) / np.where(variances > 0, variances, 1.0)
+    if problem.deflated.shape[1]:
+        apart = scale * without(problem.deflated, apart / scale)
+    scores = y * (X @ apart - 0.5 * (means[0] + means[1]) @ apart)
+    if np.count_nonzero(scores <= 0) > APART * n:
+        return None
+    count = FIRST_ROWS * (len(scale) + 1) // 2
+    working = np.sort(np.concatenate([_least(scores, side, count) for side in (above, ~above)]))
+    n_iter, rough = 0, True
+    while len(working) <= LARGEST_SHARE * n:
+        part = problem.on(working)
+        found = solve(part, SAMPLE_TOL if rough else tol)
+        n_iter += found.n_iter
+        shift = float((part.centre - problem.centre) @ (scale * found.coef))
+        excess = y * (X @ (scale * found.coef) + (found.intercept - shift)) - 1.0
+        excess[working] = 0.0
+        inside = np.flatnonzero(excess < -INSIDE)
+        if len(inside):
+            worst = inside[np.argsort(excess[inside])[: len(working)]]
+            working = np.union1d(working, worst)
+        elif not rough:
+            dual = np.zeros(n)
+            dual[working] = found.dual
+            point = certify(problem, found.coef, dual, kernels)
+            return SVMSolution.of(point, n_iter=n_iter, tol=tol)
+        rough = False
+    return None
+
+
+def _least(scores: Array, chosen: Array, count: int) -> Array:
+    """Return the rows of least score among those chosen."""
+    rows = np.flatnonzero(chosen)
+    if len(rows) > count:
+        rows = rows[np.argpartition(scores[rows], count)[:count]]
+    return rows

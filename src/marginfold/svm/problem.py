@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginfold.errors import SolverError
-from marginfold.linalg.blocks import Block, RowBlocks
-from marginfold.linalg.tall import Array, SharedRows
+from marginfold.linalg.tall import Array, Block, RowBlocks, SharedRows
 
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 

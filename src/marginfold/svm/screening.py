@@ -9,8 +9,7 @@ whatever the sets; the primal value is summed over all rows.  When no row has ch
 meet, and the solution is that of all rows.
 
 Every pass over the rows is a pure function of one block (see `linalg.blocks`), so that the same
-lines serve an array and rows on many machines.  `solve_nearest` does the same for classes that are
-apart, where nothing is deep inside and a few rows suffice.
+lines serve an array and rows on many machines.
 """
 
 from __future__ import annotations
@@ -20,18 +19,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from marginfold.linalg.blocks import Block, LocalBlocks, RowBlocks
-from marginfold.linalg.tall import Array
-from marginfold.svm.certificate import certify
+from marginfold.linalg.tall import Array, Block, LocalBlocks, RowBlocks
 from marginfold.svm.problem import (
     EPS,
     TINY,
     TOLERANCES,
     CodedProblem,
-    Kernels,
     SVMProblem,
     SVMSolution,
-    without,
 )
 
 SAMPLE_SHARE = 0.1
@@ -48,12 +43,6 @@ SAMPLE_TOL = 1e-3
 
 SPREAD = 7.0
 """Half-width of the first zone, in expected changes of the margins from the sample to all rows."""
-
-FIRST_SHARE = 0.2
-"""Share of the rows that the first zone has at most."""
-
-LEAST_WIDTH = 1e-3
-"""Half-width that the first zone has at least."""
 
 GROWTH = 1.7
 """Factor by which the zone grows when many rows have changed sides."""
@@ -76,17 +65,8 @@ STEPS = np.linspace(0.0, 1.0, 17)[1:]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """Odd multiplier that scatters row numbers evenly over 64 bits (Knuth)."""
 
-APART = 0.005
-"""Share of rows on the wrong side of the plane between the means, up to which classes are apart."""
-
-FIRST_ROWS = 4
-"""Rows per dimension that go first when the classes are apart."""
-
 LARGEST_SHARE = 0.6
 """Share of the rows above which a zone or a working set no longer pays."""
-
-INSIDE = 1e-10
-"""How far inside the margin a row must be to join the working set."""
 
 SolveZone = Callable[[SVMProblem, "Array | None", float, float], SVMSolution]
 """Solves a problem, from given weights at a given zone width or cold, to a gap."""
@@ -322,11 +302,8 @@ def _sample_solutions(
     starts = []
     for problem, plane in zip(problems, planes, strict=True):
         t = problem.signs[codes] * (Z @ plane[:-1] + plane[-1]) - 1.0
-        distances = np.abs(t)
-        width = max(1.0, float(np.median(distances)))  # a margin is 1 wide
-        delta = SPREAD * width * np.sqrt(len(problem.scale) / len(Z))
-        few = float(np.quantile(distances, FIRST_SHARE))
-        starts.append((plane, max(min(delta, few), LEAST_WIDTH)))
+        width = max(1.0, float(np.median(np.abs(t))))  # a margin is 1 wide
+        starts.append((plane, SPREAD * width * np.sqrt(len(problem.scale) / len(Z))))
     return starts
 
 
@@ -490,61 +467,3 @@ def flat_interval(block: Block, planes: Array, signs: Array, costs: Array) -> Ar
             changes[changes >= 0].min(initial=np.inf),
         )
     return found
-
-
-def solve_nearest(
-    problem: SVMProblem,
-    solve: Callable[[SVMProblem, float], SVMSolution],
-    kernels: Kernels,
-    *,
-    tol: float,
-) -> SVMSolution | None:
-    """Solve a problem whose classes are apart on a working set of rows, certified on all.
-
-    The classes are apart if hardly a row is on the wrong side of the plane between their means, in
-    units of each feature's variance and without what is deflated.  The rows of both sides that are
-    nearest to it go first, roughly; rows that turn out to be inside the margin join them until none
-    is left.
-
-    Returns None if the classes are not apart, or too many rows matter.
-    """
-    y, X, scale, n = problem.signs, problem.table[:, :-1], problem.scale, len(problem.signs)
-    above = y > 0
-    sides = np.stack([above, ~above]).astype(np.float64)
-    means = (sides @ X) / sides.sum(axis=1, keepdims=True)
-    variances = np.einsum("ij,ij->j", X, X) / n
-    apart = (means[0] - means[1]) / np.where(variances > 0, variances, 1.0)
-    if problem.deflated.shape[1]:
-        apart = scale * without(problem.deflated, apart / scale)
-    scores = y * (X @ apart - 0.5 * (means[0] + means[1]) @ apart)
-    if np.count_nonzero(scores <= 0) > APART * n:
-        return None
-    count = FIRST_ROWS * (len(scale) + 1) // 2
-    working = np.sort(np.concatenate([_least(scores, side, count) for side in (above, ~above)]))
-    n_iter, rough = 0, True
-    while len(working) <= LARGEST_SHARE * n:
-        part = problem.on(working)
-        found = solve(part, SAMPLE_TOL if rough else tol)
-        n_iter += found.n_iter
-        shift = float((part.centre - problem.centre) @ (scale * found.coef))
-        excess = y * (X @ (scale * found.coef) + (found.intercept - shift)) - 1.0
-        excess[working] = 0.0
-        inside = np.flatnonzero(excess < -INSIDE)
-        if len(inside):
-            worst = inside[np.argsort(excess[inside])[: len(working)]]
-            working = np.union1d(working, worst)
-        elif not rough:
-            dual = np.zeros(n)
-            dual[working] = found.dual
-            point = certify(problem, found.coef, dual, kernels)
-            return SVMSolution.of(point, n_iter=n_iter, tol=tol)
-        rough = False
-    return None
-
-
-def _least(scores: Array, chosen: Array, count: int) -> Array:
-    """Return the rows of least score among those chosen."""
-    rows = np.flatnonzero(chosen)
-    if len(rows) > count:
-        rows = rows[np.argpartition(scores[rows], count)[:count]]
-    return rows

@@ -1,4 +1,4 @@
-"""Sweeps of dual coordinate descent, compiled by numba: `descent` says what they are for."""
+"""Sweeps of dual coordinate descent, compiled by numba: see `coordinate_descent`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ Point = tuple[Array, Array, Array, Array]
 
 kernel = njit(**OPTIONS)
 
-MULTIPLIER, INCREMENT = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
-"""Knuth's linear congruential generator: the order of the rows must not depend on anybody else."""
+MULTIPLIER = np.uint64(6364136223846793005)
+"""Knuth's linear congruential generator: the order of the rows must not depend on anybody else.
 
-HIGH_BITS = np.uint64(33)
-"""Bits of the generator that are dropped: the low ones are not random."""
+Any odd number may be added, and the low half of its bits is dropped, which is not random."""
 
 
 def first_call() -> None:
@@ -100,6 +99,6 @@ def sweep(
 def _shuffle(order: Array, count: int, seed: Array) -> None:
     """Bring the first entries into a random order (Fisher and Yates)."""
     for last in range(count - 1, 0, -1):
-        seed[0] = seed[0] * MULTIPLIER + INCREMENT
-        k = int((seed[0] >> HIGH_BITS) % np.uint64(last + 1))
+        seed[0] = seed[0] * MULTIPLIER + np.uint64(1)
+        k = int((seed[0] >> np.uint64(33)) % np.uint64(last + 1))
         order[last], order[k] = order[k], order[last]

@@ -2,6 +2,10 @@
 
 What comes out of `read_rows` and `read_labelled` is finite and of one shape: graphs, feature maps
 and solvers that an estimator hands it to do not look again.
+
+Collections that are not in the memory of this process are read by a registered module (see
+`RowsBackend`), which is imported when the first of them is met.  NumPy and scikit-learn would turn
+a dask array into a NumPy array without a word, so that whatever takes rows asks or refuses.
 """
 
 from __future__ import annotations
@@ -11,9 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from importlib import import_module
 from inspect import signature
 from numbers import Number
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import scipy.sparse
@@ -23,8 +28,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.linalg.tall import Array, row_blocks
+from marginfold.validation import SERVED_BY
 from marginfold.validation.parameters import shown
-from marginfold.validation.row_types import backend_of, gathered, refuse_lazy
 
 WEIGHT_RANGE = (1e-100, 1e100)
 """Positive weights outside this range would under- or overflow in products."""
@@ -388,3 +393,52 @@ def _without_missing(y: Any) -> tuple[Any, Any]:
     filled[missing] = labels[~missing][0]
     numbers = filled.dtype == object and all(isinstance(label, Number) for label in filled)
     return np.array(filled.tolist()) if numbers else filled, missing
+
+
+class RowsBackend(Protocol):
+    """What a module offers that fits and applies estimators to rows elsewhere."""
+
+    def read_rows(self, estimator: Any, X: Any, parts: Sequence[Any] = ()) -> Any:
+        """Validate rows for a fit.
+
+        ``parts`` are the graphs and the solver of the fit: one that needs all rows at one place is
+        refused before a row is read.
+        """
+
+    def read_labelled(
+        self, estimator: Any, X: Any, y: Any, parts: Sequence[Any] = ()
+    ) -> tuple[Any, Any]:
+        """Validate rows and labels for a fit."""
+
+    def apply(self, estimator: Any, method: str, X: Any) -> Any:
+        """Return what a method of a fitted estimator gives, not yet computed."""
+
+
+def is_lazy(X: Any) -> bool:
+    """Return whether X is a collection of a registered package; nothing is imported for that."""
+    return _package(X) in SERVED_BY
+
+
+def backend_of(X: Any) -> RowsBackend | None:
+    """Return who reads rows of this type, None for rows in the memory of this process."""
+    module = SERVED_BY.get(_package(X))
+    return None if module is None else cast(RowsBackend, import_module(module))
+
+
+def gathered(values: Any) -> Any:
+    """Return labels or weights, one number per row, in the memory of this process."""
+    return values.compute() if is_lazy(values) else values
+
+
+def refuse_lazy(X: Any, owner: object, instead: str) -> None:
+    """Refuse a lazy collection where rows must be in one place."""
+    if is_lazy(X):
+        name = owner if isinstance(owner, str) else type(owner).__name__
+        raise InvalidInputError(
+            f"{name} got a {_package(X).split('_')[0]} {type(X).__name__}; it needs all rows in "
+            f"the memory of this process. Give it X.compute() if they fit, or {instead}."
+        )
+
+
+def _package(X: Any) -> str:
+    return type(X).__module__.split(".")[0]

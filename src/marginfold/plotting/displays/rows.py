@@ -14,8 +14,7 @@ from marginfold.errors import InvalidInputError
 from marginfold.linalg.tall import Array, dense
 from marginfold.protocols.held_out import parameters_named
 from marginfold.validation.parameters import shown
-from marginfold.validation.row_types import refuse_lazy
-from marginfold.validation.rows import UNLABELLED, is_unlabelled, unique_labels
+from marginfold.validation.rows import UNLABELLED, is_unlabelled, refuse_lazy, unique_labels
 
 
 @dataclass(frozen=True, eq=False)

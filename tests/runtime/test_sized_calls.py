@@ -40,8 +40,7 @@ from marginfold import (
 )
 from marginfold.feature_maps import ExactKernel
 from marginfold.graphs import GraphRule
-from marginfold.runtime.threads import FEW_COLUMNS, SMALL_WORK, threads_for
-from marginfold.validation.sized_calls import coordinates_of
+from marginfold.runtime.threads import FEW_COLUMNS, SMALL_WORK, coordinates_of, threads_for
 
 X, Y = make_classification(90, 8, n_informative=5, n_classes=3, random_state=0)
 LARGE_X, LARGE_Y = make_classification(1010, 8, n_informative=5, random_state=0)

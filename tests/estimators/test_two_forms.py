@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
 from marginfold.errors import InvalidInputError
-from marginfold.geometry.embedding import SCALINGS, graph_embedding
+from marginfold.estimators.graph_embedding import SCALINGS, graph_embedding
 from marginfold.graphs import BetweenClassGraph, NeighborGraph, TotalGraph, WithinClassGraph
 
 WINE, Y = load_wine(return_X_y=True)
