@@ -57,7 +57,8 @@ REMARKS = {
     "Liver; the regularisation of the paper's LDA is not stated.",
     "II": "The widths of the kernels and the ridge of KDA are not printed.",
     "III": "LLSVA at all 18 dimensions of Vehicle cannot differ from 1-NN if directions are "
-    "orthonormal (E7); the regularisation of the paper's LDA is not stated.",
+    "orthonormal (E7): columns in the units of their margin ('margin') come nearer; the "
+    "regularisation of the paper's LDA is not stated.",
     "IV": "The widths of the kernels and the ridge of KDA are not printed, and of soy neither the "
     "coding nor the classes.",
 }
