@@ -31,8 +31,14 @@ tour: install ## embeddings, planes, curves and maps on scikit-learn's data, wit
 	@$(BIN)/python examples/demo.py
 
 test: check ## check, all tests, docstring examples and the documents' code, then `make kernels`
+	@"$(PYTHON)" scripts/install.py browser
 	$(BIN)/python -m pytest -q -n $(JOBS)
 	@$(BIN)/python scripts/kernels.py $(JOBS)
+
+.PHONY: test-notebook
+test-notebook: install ## the widget under a real JupyterLab, in an environment of its own
+	@"$(PYTHON)" scripts/install.py notebook
+	@.venv-notebook/bin/python -m pytest -q -m notebook tests/explorer
 
 .PHONY: test-lowest
 test-lowest: install ## all tests with the lowest versions that pyproject.toml allows, on the oldest Python here
@@ -69,16 +75,23 @@ bench-eigen: install ## kernel PCA, direct embeddings, planes and MarginMap besi
 	  $(BIN)/python benchmarks/$$script.py || exit 1; \
 	done
 
-torture: install ## long randomised tests, with fresh seeds and examples, and their score card (about 15 minutes)
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "torture or hypothesis" --hypothesis-profile=torture --seed fresh tests
+torture: install ## long randomised tests, with fresh seeds and examples, and the whole attack with its score card (about 10 minutes)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "attack or torture or hypothesis" --hypothesis-profile=torture --seed fresh --score-card tests
 
 mutants: install ## change the numerical core in 300 small ways; do the tests notice? (about an hour)
 	@$(BIN)/python scripts/mutants.py --jobs $(JOBS)
+
+.PHONY: web web-test
+web: ## build the explorer's page and widget from web/ (needs Node 20.19 or later; users need none)
+	cd web && npm ci --no-audit --no-fund && npm run build
+
+web-test: ## types and tests of the explorer's front end
+	cd web && npm ci --no-audit --no-fund && npm run types && npm test
 
 lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)
 
 clean: ## remove .venv, caches and everything built
-	rm -rf .venv .venv-bench .venv-lowest .venv-try build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
-	  .pytest_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-lowest .venv-notebook .venv-try build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+	  .pytest_cache .ruff_cache web/node_modules
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,8 @@
     python scripts/install.py [--installer uv|pip]     what is missing, nothing if all is there
     python scripts/install.py peers                    .venv-bench with the libraries of make bench
     python scripts/install.py try                      .venv-try with the tables of make try
+    python scripts/install.py notebook                 .venv-notebook with JupyterLab
+    python scripts/install.py browser                  Debian's Chromium, in CI where there is none
     python scripts/install.py lowest                   .venv-lowest with the lowest versions allowed
     python scripts/install.py lock [--upgrade ...]     requirements.lock anew, with options for uv
 
@@ -28,6 +30,9 @@ LOCK = "requirements.lock"
 INSTALLED = (LOCK, "pyproject.toml", "src/marginfold/_version.py")
 """An environment holds what these files said when it was made ready."""
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+"""What a browser for the tests of the explorer's page is called."""
+
 SETTINGS = {
     "UV_SYSTEM_CERTS": "1",  # uv does not read pip's certificates
     "UV_NATIVE_TLS": "1",
@@ -40,7 +45,7 @@ SETTINGS = {
 def main(arguments):
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    tasks = ("install", "peers", "try", "lowest", "lock")
+    tasks = ("install", "peers", "try", "notebook", "browser", "lowest", "lock")
     parser.add_argument("task", nargs="?", choices=tasks, default="install")
     parser.add_argument("--installer", choices=("uv", "pip"), default="uv")
     options, others = parser.parse_known_args(arguments)
@@ -53,6 +58,10 @@ def main(arguments):
         make_beside(Path(".venv-bench"), Path("benchmarks", "peers.txt"))
     elif options.task == "try":
         make_beside(Path(".venv-try"), Path("scripts", "try.txt"))
+    elif options.task == "notebook":
+        make_beside(Path(".venv-notebook"), Path("scripts", "notebook.txt"))
+    elif options.task == "browser":
+        install_browser()
     elif options.task == "lowest":
         make_lowest(Path(".venv-lowest"))
     elif options.task == "lock":
@@ -158,6 +167,22 @@ def make_beside(venv, wanted):
         if not succeeds([str(python_of(venv)), "-m", "pip", "install", "--quiet", package]):
             print(f"{package} is left out", file=sys.stderr)
     (venv / "holds").write_text(read(wanted), encoding="utf-8")
+
+
+def install_browser():
+    """Install Debian's Chromium where CI runs as root without one; elsewhere tests say what to do.
+
+    Tests of the explorer's page fail in CI without a browser, and are skipped on other machines.
+    """
+    wanted = os.environ.get("CHROMIUM")
+    found = any(map(shutil.which, [wanted] if wanted else BROWSERS))
+    if found or os.environ.get("CI") != "true" or os.geteuid() != 0:
+        return
+    apt = ["apt-get", "-qq", "-y"]
+    if not succeeds([*apt, "update"]) or not succeeds(
+        [*apt, "install", "--no-install-recommends", "chromium"]
+    ):
+        print("no Chromium, and apt-get cannot install it: install one", file=sys.stderr)
 
 
 def make_lowest(venv):

@@ -1,13 +1,14 @@
 """The score card: what an attack tried and how it ended, summed over all test processes.
 
-A test says it case by case with the fixture `card`::
+A test that is one case has a marker with its kind, ``@pytest.mark.attack("hostile tables")``. A
+test of many cases says them one by one with the fixture `card`::
 
     def test_rows_of_every_type_are_read_or_refused(card):
         for name, rows in TYPES.items():
             card.add("types of rows", outcome_of(rows))
 
-The table of kinds by outcomes is printed after the last test. The outcome ``OPEN`` and the failed
-tests among those that hold a card are what is left to mend.
+With ``--score-card`` the table of kinds by outcomes is printed after the last test. The outcome
+``OPEN`` and the failed tests among those that hold a card are what is left to mend.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from typing import Any
 
 import pytest
 
-OPEN = "open"
-"""The outcome of a case that is neither right nor refused in clear words."""
+OPEN, HELD = "open", "held"
+"""The outcome of a case that is neither right nor refused in clear words, and of a marked test that
+passed."""
+
+KIND = "kind of attack"
+"""The name under which the kind of a marked test travels in its report."""
 
 PROPERTY = "score card"
 """The name under which the cases of a test travel in its report, also between processes."""
@@ -63,10 +68,13 @@ class ScoreCard:
         """Add the cases of a test that has ended."""
         if report.failed:
             self.failed.add(report.nodeid)
-        for name, cases in report.user_properties:
+        for name, said in report.user_properties:
             if report.when == "teardown" and name == PROPERTY:
                 self.holders.add(report.nodeid)
-                self.counts.update({(kind, outcome): count for kind, outcome, count in cases})
+                self.counts.update({(kind, outcome): count for kind, outcome, count in said})
+            if report.when == "call" and name == KIND and not report.skipped:
+                self.holders.add(report.nodeid)
+                self.counts[said, HELD if report.passed else OPEN] += 1
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the table, if any test held a card."""
@@ -99,7 +107,19 @@ def row(counts: Counter[tuple[str, str]], kinds: list[str], outcomes: list[str])
     return [*map(str, found), str(sum(found))]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the reports of marked tests say their kind."""
+    for item in items:
+        for marker in item.iter_markers("attack"):
+            item.user_properties.extend((KIND, kind) for kind in marker.args)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Know the option."""
+    parser.addoption("--score-card", action="store_true", help="print cases by kind and outcome")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Gather where the summary is printed: not in the workers of pytest-xdist."""
-    if not hasattr(config, "workerinput"):
+    if config.option.score_card and not hasattr(config, "workerinput"):
         config.pluginmanager.register(ScoreCard(), "marginfold-score-card")

@@ -57,7 +57,10 @@ from marginfold.errors import (
 )
 from marginfold.feature_maps import Transformed
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning", "error::DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("error::RuntimeWarning", "error::DeprecationWarning"),
+    pytest.mark.attack("misuse of estimators"),
+]
 
 FEATURE_MAPS = [Linear(), ExactKernel("rbf"), ExactKernel("poly"), Transformed(PCA(2))]
 

@@ -26,6 +26,8 @@ from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch
 
+pytestmark = pytest.mark.attack("degenerate rows")
+
 INSIDE = 1e-12
 """Distance from the hull that the linear program cannot tell from none."""
 

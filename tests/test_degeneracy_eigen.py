@@ -43,7 +43,10 @@ from marginfold.errors import (
     NoDirectionError,
 )
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("error::RuntimeWarning"),
+    pytest.mark.attack("degenerate rows"),
+]
 
 CLOSE = 1e-7
 PLANES = {

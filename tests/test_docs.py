@@ -119,6 +119,7 @@ def test_the_notation_names_what_exists() -> None:
         "docs/architecture.md",
         "docs/errata.md",
         "docs/guide.md",
+        "docs/hardening.md",
         "docs/notation.md",
         "docs/reproduction.md",
     ],

@@ -35,6 +35,8 @@ from marginfold import (
     WithinClassGraph,
 )
 
+pytestmark = pytest.mark.attack("relations between fits")
+
 DIRECTIONS = 1e-5  # promised for the first five directions and for projections on them
 DECISIONS = 1e-6  # promised for decision values
 EXACT = 1e-9  # identities of the library with itself

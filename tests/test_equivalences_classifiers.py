@@ -21,6 +21,8 @@ from test_equivalences import (
 from marginfold import GESVC, LSVA, LapSVC, NeighborGraph, PrecomputedGraph
 from marginfold.feature_maps.kernel_expansion import KernelExpansion
 
+pytestmark = pytest.mark.attack("relations between fits")
+
 KERNELS = ["linear", "rbf"]
 REST = {"multiclass": "one_vs_rest"}
 SETTINGS = [(1.0, 20.0, True), (100.0, 0.5, False)]  # C, raw weight, balanced

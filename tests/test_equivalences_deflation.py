@@ -27,6 +27,8 @@ from marginfold import LSVA, MMDA, WSVDA, ExactKernel, NeighborGraph, path
 from marginfold.errors import ExhaustedWarning
 from marginfold.model_selection.subspace_search import SubspaceSearchCV
 
+pytestmark = pytest.mark.attack("relations between fits")
+
 UNCORRELATED = 1e-8
 C = 10.0
 KNN = NeighborGraph(N_NEIGHBORS)

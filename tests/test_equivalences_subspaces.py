@@ -23,6 +23,8 @@ from test_equivalences import (
 
 from marginfold import LSVA, MMDA, WSVDA, NeighborGraph, PrecomputedGraph, WithinClassGraph
 
+pytestmark = pytest.mark.attack("relations between fits")
+
 KNN = NeighborGraph(N_NEIGHBORS)
 KERNEL_COSTS = [10.0, 100.0]  # at C = 1 all rows are at their bound: the end after one component
 PAPERS = "orthogonal"  # the deflation of the papers

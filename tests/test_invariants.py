@@ -30,7 +30,10 @@ from marginfold import (
 )
 from marginfold.feature_maps import is_linear
 
-pytestmark = pytest.mark.filterwarnings("ignore::marginfold.errors.ExhaustedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::marginfold.errors.ExhaustedWarning"),
+    pytest.mark.attack("relations between fits"),
+]
 
 ORTHONORMAL = 1e-10
 CLOSE = 1e-7

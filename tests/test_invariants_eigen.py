@@ -35,6 +35,8 @@ from marginfold import (
 from marginfold.errors import ExhaustedWarning
 from marginfold.feature_maps import is_linear
 
+pytestmark = pytest.mark.attack("relations between fits")
+
 CLOSE = 1e-7
 SEPARATE = 1e-3
 """Relative gap of eigenvalues below which their directions may turn into each other."""

@@ -13,6 +13,8 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+pytestmark = pytest.mark.attack("equations as printed")
+
 EXACT = 1e-9  # identities in exact arithmetic, after up to five SVMs in sequence
 KERNEL_C = (
     10.0  # at C = 1 all rows of cancer are at their bound: the second component is degenerate

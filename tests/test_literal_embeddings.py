@@ -38,6 +38,8 @@ from marginfold import (
 )
 from marginfold.errors import ExhaustedWarning
 
+pytestmark = pytest.mark.attack("equations as printed")
+
 CLOSE = 1e-10
 KERNEL = 1e-9
 RIDGE = 1e-2

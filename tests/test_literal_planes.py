@@ -24,6 +24,8 @@ from sklearn.preprocessing import scale
 from marginfold import GEPSVC, MRGEPSVC, ExactKernel, NeighborGraph, TwinSVC
 from marginfold.errors import ExhaustedWarning
 
+pytestmark = pytest.mark.attack("equations as printed")
+
 PLANES = 1e-9
 EXACT = 1e-11
 OBJECTIVE = 1e-9

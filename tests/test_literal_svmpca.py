@@ -21,6 +21,8 @@ from sklearn.preprocessing import scale
 
 from marginfold import SVMPCA, ExactKernel
 
+pytestmark = pytest.mark.attack("equations as printed")
+
 CLOSE = 1e-10
 EXACT = 1e-12
 K = 3

@@ -24,7 +24,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from marginfold import LSVA, GraphEmbedding
 from marginfold.errors import InvalidInputError, InvalidParameterError
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning", "error::DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("error::RuntimeWarning", "error::DeprecationWarning"),
+    pytest.mark.attack("misuse of estimators"),
+]
 
 # --------------------------------------------------------------------------------------- the use
 

@@ -34,6 +34,8 @@ from marginfold import (
 )
 from marginfold.errors import ExhaustedWarning
 
+pytestmark = pytest.mark.attack("relations between fits")
+
 CLOSE = 1e-7
 SEPARATE = 1e-3
 """Relative gap of eigenvalues below which their directions may turn into each other."""

@@ -25,6 +25,8 @@ from marginfold import (
 )
 from marginfold.errors import ExhaustedWarning, MarginfoldWarning
 
+pytestmark = pytest.mark.attack("relations between fits")
+
 WINE, CLASSES = load_wine(return_X_y=True)
 WINE = scale(WINE)
 IRIS = load_iris().data

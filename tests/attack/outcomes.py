@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from estimator_families import state
+from score_card import OPEN
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 
 from marginfold.errors import MarginfoldError, MarginfoldWarning
 
-ANSWER = "finite answer"
-WARNED = "finite answer with a warning"
-REFUSED = "refused by marginfold"
-PRESCRIBED = "refused as scikit-learn prescribes"
-OPEN = "open: "
+ANSWER = "answer"
+WARNED = "answer, warned"
+REFUSED = "refused"
+PRESCRIBED = "refused by scikit-learn"
 
 METHODS = ("transform", "decision_function", "distances", "predict")
 """What is asked of a fitted estimator, as far as it has it."""
@@ -56,7 +55,7 @@ def outcome(estimator: Any, case: Case, fitted_on: tuple[Any, Any]) -> str:
         found = _fit_and_use(model, case, before)
     foreign = [w for w in caught if not _is_expected(w)]
     if foreign and not found.startswith(OPEN):
-        return f"{OPEN}leaks {foreign[0].category.__name__}: {foreign[0].message}"
+        return f"{OPEN}: leaks {foreign[0].category.__name__}: {foreign[0].message}"
     return WARNED if found == ANSWER and caught else found
 
 
@@ -66,7 +65,7 @@ def _fit_and_use(model: Any, case: Case, before: dict[str, Any]) -> str:
     except Exception as error:
         after = state(model)
         same = after.keys() == before.keys() and all(after[k] is before[k] for k in before)
-        return _refusal(error) if same else f"{OPEN}a failed fit changed the estimator"
+        return _refusal(error) if same else f"{OPEN}: a failed fit changed the estimator"
     rows = case.X if case.new is None else case.new
     for name in METHODS:
         if hasattr(model, name):
@@ -75,7 +74,7 @@ def _fit_and_use(model: Any, case: Case, before: dict[str, Any]) -> str:
             except Exception as error:
                 return _refusal(error)
             if values.dtype.kind == "f" and not np.isfinite(values).all():
-                return f"{OPEN}{name} is not finite"
+                return f"{OPEN}: {name} is not finite"
     return ANSWER
 
 
@@ -89,12 +88,12 @@ def _is_expected(warning: Any) -> bool:
 def _refusal(error: Exception) -> str:
     said = f"{type(error).__name__}: {error}"
     if len(str(error)) < SHORTEST_MESSAGE:
-        return f"{OPEN}says too little: {said}"
+        return f"{OPEN}: says too little: {said}"
     if isinstance(error, MarginfoldError):
         return REFUSED
     if isinstance(error, (TypeError, ValueError)) and _is_prescribed(error):
         return PRESCRIBED
-    return f"{OPEN}bare {said}"
+    return f"{OPEN}: bare {said}"
 
 
 def _is_prescribed(error: Exception) -> bool:
@@ -106,9 +105,6 @@ def _is_prescribed(error: Exception) -> bool:
     return inside and "not supported between" not in str(error)
 
 
-def score_card(found: dict[str, str]) -> str:
-    """Return the numbers of cases by class, and every open one."""
-    counts = Counter(OPEN.rstrip(": ") if o.startswith(OPEN) else o for o in found.values())
-    lines = [f"{len(found)} cases", *(f"{n:6d}  {name}" for name, n in counts.most_common())]
-    lines += [f"  {case}: {what}" for case, what in found.items() if what.startswith(OPEN)]
-    return "\n".join(lines)
+def open_ones(found: dict[str, str]) -> str:
+    """Return what is open, a line each."""
+    return "\n".join(f"{case}: {what}" for case, what in found.items() if what.startswith(OPEN))

@@ -27,6 +27,8 @@ pytest.importorskip("skops.io", reason="model files need skops")
 from marginfold.cli import main
 from marginfold.protocols import records
 
+pytestmark = pytest.mark.attack("commands")
+
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody can write")
 ROWS = [f"{i % 7}.5,{i * i % 11},{'ab'[i % 2]}" for i in range(40)]
 

@@ -7,16 +7,18 @@ warning of another package, in NaN, or in an estimator that a failed fit has cha
 
 from __future__ import annotations
 
-from functools import cache
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from attack.outcomes import OPEN, Case, outcome, score_card
+from attack.outcomes import Case, open_ones, outcome
 from bad_data import BAD_LABELS, BAD_ROWS, N, X, Y, changed
 from estimator_families import EVERY_ESTIMATOR
+from score_card import OPEN
 
 from marginfold import (
     GESVC,
@@ -174,34 +176,48 @@ PARAMETERS = {
     "factor 1e308": {"graph": 1e308 * NeighborGraph(3)},
 }
 CASES = {
-    **DATA,
-    **AT_USE,
-    **{name: Case(X, Y, parameters=parameters) for name, parameters in PARAMETERS.items()},
+    "rows, labels and weights": DATA,
+    "new rows": AT_USE,
+    "parameters": {name: Case(X, Y, parameters=values) for name, values in PARAMETERS.items()},
 }
 
 
-def attack(estimator, cases):
-    """Return the outcome of every case that applies."""
+def applicable(estimator):
+    """Return the cases that an estimator can meet, by kind and name."""
     return {
-        name: outcome(estimator, case, GIVEN)
+        (kind, name): case
+        for kind, cases in CASES.items()
         for name, case in cases.items()
         if case.applies_to(estimator)
     }
 
 
-@cache
-def attacked(name):
-    return attack(ATTACKED[name], CASES)
+def check_all_cases(estimator, card, kernels=""):
+    """Note how every case ends, and check that none is open."""
+    found = {}
+    for (kind, name), case in applicable(estimator).items():
+        found[name] = outcome(estimator, case, GIVEN)
+        card.add(kind + kernels, OPEN if found[name].startswith(OPEN) else found[name])
+    assert not any(what.startswith(OPEN) for what in found.values()), open_ones(found)
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("name", ATTACKED)
-def test_every_case_ends_in_a_finite_answer_or_in_a_refusal_that_explains_itself(name):
-    found = attacked(name)
-    assert not any(what.startswith(OPEN) for what in found.values()), score_card(found)
+def test_every_case_ends_in_a_finite_answer_or_in_a_refusal_that_explains_itself(name, card):
+    check_all_cases(ATTACKED[name], card)
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("name", WITH_KERNELS)
-def test_every_case_ends_well_with_every_kernel(name):
-    found = attack(WITH_KERNELS[name], CASES)
-    assert not any(what.startswith(OPEN) for what in found.values()), score_card(found)
+def test_every_case_ends_well_with_every_kernel(name, card):
+    check_all_cases(WITH_KERNELS[name], card, ", six kernels")
+
+
+def test_the_page_says_how_many_cases_there_are():
+    """Its score card has a line for each kind, and the number tried is the last one of it."""
+    page = (Path(__file__).parents[2] / "docs" / "hardening.md").read_text(encoding="utf-8")
+    for suffix, estimators in (("", ATTACKED), (", six kernels", WITH_KERNELS)):
+        tried = Counter(kind for one in estimators.values() for kind, _ in applicable(one))
+        for kind, count in tried.items():
+            (line,) = (line for line in page.splitlines() if line.startswith(f"{kind}{suffix}  "))
+            assert int(line.split()[-1]) == count, kind

@@ -24,6 +24,8 @@ from marginfold.data.models import load_model, save_model
 from marginfold.errors import InvalidInputError, MarginfoldError
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
 
+pytestmark = pytest.mark.attack("forged models")
+
 rng = np.random.default_rng(3)
 y = np.repeat([0, 1, 2], 12)
 X = rng.standard_normal((36, 4)) + 2 * np.eye(3, 4)[y]

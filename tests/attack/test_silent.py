@@ -53,6 +53,8 @@ from marginfold.errors import (
 )
 from marginfold.svm import Automatic, InteriorPoint, LibSVM
 
+pytestmark = pytest.mark.attack("misuse of estimators")
+
 SEARCHES = {
     "subspace": SubspaceSearchCV(LSVA(2), cv=2),
     "path": PathSearchCV(GESVC(), C=[0.1, 1.0], cv=2),

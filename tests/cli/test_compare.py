@@ -261,6 +261,7 @@ def evidence(folder):
         ).fetchall()
 
 
+@pytest.mark.attack("kills and interrupts")
 def test_an_interrupted_comparison_goes_on_to_the_same_records(tmp_path, monkeypatch, capsys):
     """Begun by two processes and finished by one, it is as if undisturbed in this one."""
     monkeypatch.setenv(jit.VARIABLE, "never")  # else the last bits depend on what ran before

@@ -300,6 +300,7 @@ def test_without_typer_the_line_that_installs_it_is_shown(capsys, monkeypatch):
     assert 'pip install "marginfold[cli]"' in capsys.readouterr().err
 
 
+@pytest.mark.attack("kills and interrupts")
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
 def test_an_interrupt_is_said_and_leaves_nothing(command):
     program = (

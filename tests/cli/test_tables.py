@@ -11,6 +11,8 @@ import pytest
 
 from marginfold.cli import main
 
+pytestmark = pytest.mark.attack("hostile tables")
+
 pd = pytest.importorskip("pandas", reason="the command line needs the extra cli")
 pytest.importorskip("skops", reason="the command line needs the extra cli")
 

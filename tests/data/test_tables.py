@@ -22,6 +22,8 @@ from marginfold.data.columns import arrange, encoder  # noqa: E402
 from marginfold.data.models import load_model, save_model  # noqa: E402
 from marginfold.errors import InvalidInputError, InvalidParameterError  # noqa: E402
 
+pytestmark = pytest.mark.attack("hostile tables")
+
 
 def frame_of(n=12, **columns):
     base = {"size": np.arange(n) + 0.5, "hue": ["red", "blue"] * (n // 2)}

@@ -79,6 +79,7 @@ def test_bad_options_are_refused_before_the_first_call(options, message):
         run_calls(f.fail_oddly, range(3), **options)
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 def test_a_call_that_takes_its_process_down_is_given_up_alone():
     found = run_calls(
@@ -176,6 +177,7 @@ def test_processes_that_were_begun_early_make_the_calls():
         assert set(dict(run_calls(f.process, range(3), pool=pool)).values()) <= begun
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 def test_kept_processes_that_die_are_replaced():
     with ProcessPool(2) as pool:
@@ -186,6 +188,7 @@ def test_kept_processes_that_die_are_replaced():
             assert found == {item: "lost" if item == f.KILLER else item * item for item in range(7)}
 
 
+@pytest.mark.attack("kills and interrupts")
 def test_what_was_finished_at_an_interrupt_can_be_had():
     """The caller stops at its first result; others were finished by then."""
     with ProcessPool(2) as pool:

@@ -66,6 +66,7 @@ def connected(client: Any) -> int:
     return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.clients))
 
 
+@pytest.mark.attack("kills and interrupts")
 def test_killed_workers_lose_nothing(client):
     with Killer(client, 0, most=2) as killer:
         found = Counter(run_calls(partial(f.square, pause=0.1), range(60), client=client))
@@ -73,6 +74,7 @@ def test_killed_workers_lose_nothing(client):
     assert found == Counter(squares(60).items())
 
 
+@pytest.mark.attack("kills and interrupts")
 def test_a_call_that_takes_its_worker_down_is_given_up_alone(client):
     items, found = range(f.KILLER - 3, f.KILLER + 3), {}
     calls = run_calls(partial(f.killer, pause=0.05), items, client=client)
@@ -127,6 +129,7 @@ def take(calls: Iterator[tuple[int, int]], found: dict[int, int], then: Callable
             then()
 
 
+@pytest.mark.attack("kills and interrupts")
 def test_a_closed_client_keeps_what_was_returned(client):
     own, found = distributed.Client(client.scheduler.address, set_as_default=False), {}
     calls = run_calls(partial(f.square, pause=0.05), range(50), client=own)
@@ -137,6 +140,7 @@ def test_a_closed_client_keeps_what_was_returned(client):
     assert dict(run_calls(f.square, range(3), client=client)) == squares(3)
 
 
+@pytest.mark.attack("kills and interrupts")
 def test_a_killed_scheduler_keeps_what_was_returned(tmp_path):
     file, found, started = tmp_path / "scheduler.json", {}, []
     try:
@@ -164,6 +168,7 @@ def start(module: str, *arguments: str) -> subprocess.Popen:
     )
 
 
+@pytest.mark.attack("kills and interrupts")
 def test_an_interrupt_takes_the_calls_back(client):
     calls = run_calls(partial(f.square, pause=0.05), range(1000), client=client)
     with pytest.raises(KeyboardInterrupt), closing(calls):

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from marginfold.errors import CancelledError, GraphError, InvalidParameterError, MarginfoldWarning
 from marginfold.graphs import NeighborGraph, PermutedGraph, ReconstructionGraph, TotalGraph
-from marginfold.graphs.neighbor_search import find_neighbors, nearest
+from marginfold.graphs.neighbor_search import TREE_MAX_COLUMNS, find_neighbors, nearest
 from marginfold.runtime.progress import watch
 
 rng = np.random.default_rng(17)
@@ -264,6 +264,18 @@ def test_an_exact_search_warns_about_nothing():
         warnings.simplefilter("error")
         NeighborGraph().build(X)
         NeighborGraph(search=KNeighborsTransformer()).build(X)
+
+
+@pytest.mark.parametrize("n_columns", [2, TREE_MAX_COLUMNS, TREE_MAX_COLUMNS + 1])
+def test_sparse_rows_have_the_neighbors_of_dense_ones_whatever_their_columns(n_columns):
+    """Trees are for few dense columns: of others scikit-learn would warn."""
+    rows = np.random.default_rng(0).standard_normal((60, n_columns))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, expected = (
+            NeighborGraph(4, search="exact").build(part) for part in (sp.csr_array(rows), rows)
+        )
+    assert_allclose(found.scatter(rows), expected.scatter(rows), rtol=1e-12)
 
 
 def openmp_threads():

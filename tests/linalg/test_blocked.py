@@ -26,8 +26,8 @@ def definite(n, seed=0):
 def test_factors_multiply_to_the_matrix(n):
     A = definite(n)
     lower, upper = A.copy(), A.copy()
-    assert blocked.cholesky(lower, "factor")
-    assert blocked.reverse_cholesky(upper, "factor")
+    assert blocked.factorise(lower, "factor")
+    assert blocked.reverse_factorise(upper, "factor")
     assert_allclose(lower, np.linalg.cholesky(A), atol=1e-10 * n)
     assert_allclose(upper @ upper.T, A, atol=1e-10 * n)
     assert not np.tril(upper, -1).any()
@@ -36,13 +36,13 @@ def test_factors_multiply_to_the_matrix(n):
 def test_an_indefinite_matrix_is_noticed(n):
     A = definite(n)
     A[-1, -1] = -1.0
-    assert not blocked.cholesky(A, "factor")
+    assert not blocked.factorise(A, "factor")
 
 
 def test_products_of_triangles(n):
     C, R = np.linalg.cholesky(definite(n)), definite(n, seed=1)
     L = definite(n, seed=2)
-    assert blocked.reverse_cholesky(R, "factor")
+    assert blocked.reverse_factorise(R, "factor")
     assert_allclose(blocked.form_of(C, L @ C, "form"), C.T @ L @ C, rtol=1e-10)
     assert_allclose(blocked.square_of(C, "square"), C @ C.T, rtol=1e-10)
     quotient = C.copy()
@@ -53,4 +53,4 @@ def test_products_of_triangles(n):
 
 def test_work_ends_at_the_next_block_when_it_is_cancelled():
     with pytest.raises(CancelledError), watch(lambda event: event.cancel()):
-        blocked.cholesky(definite(10), "factor")
+        blocked.factorise(definite(10), "factor")

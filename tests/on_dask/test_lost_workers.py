@@ -55,6 +55,7 @@ class KillOnTheWay:
             self.killed = True
 
 
+@pytest.mark.attack("kills and interrupts")
 @pytest.mark.parametrize(
     ("model", "seed"),
     [(LSVA(2, graph="within"), 0), (LDA(shrinkage="auto"), 2)],

@@ -29,6 +29,8 @@ from marginfold.feature_maps import Transformed
 from marginfold.graphs import SHORTHANDS, AnchorGraph, NeighborGraph, WithinClassGraph
 from marginfold.protocols.permutation import graph_permutation_test
 
+pytestmark = pytest.mark.attack("Dask inputs")
+
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")

@@ -33,6 +33,8 @@ from marginfold.planner.costs import peak_memory
 from marginfold.planner.workload import Rows, rows_of, workload_of
 from marginfold.runtime.memory import ALWAYS_THERE, LIMIT_VARIABLE
 
+pytestmark = pytest.mark.attack("memory guards")
+
 ALL = [cls for cls in EVERY_ESTIMATOR if cls is not MarginMap]  # whose classifier says it
 
 

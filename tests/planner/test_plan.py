@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
@@ -21,9 +22,21 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, Stratified
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 import marginfold
-from marginfold import GESVC, KDA, LDA, LSVA, MMDA, SVMPCA, ExactKernel, MarginMap
+from marginfold import (
+    GESVC,
+    KDA,
+    LDA,
+    LSVA,
+    MMDA,
+    SVMPCA,
+    WSVDA,
+    ExactKernel,
+    MarginMap,
+    TwinSVC,
+)
 from marginfold.errors import InvalidInputError, TooLargeError
 from marginfold.planner import Plan, Step, plan
 from marginfold.planner.check import check_memory
@@ -71,10 +84,48 @@ def test_the_machine_is_measured_once_and_quickly():
     machine()
     begun = time.thread_time()
     measured = machine.__wrapped__()
-    assert time.thread_time() - begun < 0.25
+    assert time.thread_time() - begun < 0.05 * max(1.0, measured.slowness)
     assert measured.slowness > 0
     assert WAITING[0] <= measured.waiting <= WAITING[1]
     assert machine() is machine()
+
+
+TIMED = [
+    (LDA(), (20_000, 50)),
+    (LSVA(3), (3000, 30)),
+    (LSVA(3, kernel="rbf"), (800, 10)),
+    (KDA(), (800, 10)),
+    (GESVC(kernel="rbf"), (1000, 10)),
+    (MMDA(3), (20_000, 20)),
+    (WSVDA(2), (5000, 40)),
+    (TwinSVC(), (2000, 20)),
+]
+
+
+def test_measured_times_are_within_the_planned_ranges():
+    """One of them may be outside: other programs take turns on the same caches."""
+    inside = [is_within_the_plan(*case) for case in TIMED]
+    assert sum(inside) >= len(TIMED) - 1, inside
+
+
+def is_within_the_plan(estimator, shape):
+    """Return whether a fit takes as long as planned, in the processor time of the best of three."""
+    rng = np.random.default_rng(0)
+    y = np.arange(shape[0]) % 3
+    X = rng.standard_normal(shape) + 1.5 * rng.standard_normal((3, shape[1]))[y]
+    low, high = replace(plan(estimator, X, y), waiting=1.0).seconds_range
+    seconds = []
+    for _ in range(3):
+        begun = time.process_time()
+        fit_quietly(estimator, X, y)
+        seconds.append(time.process_time() - begun)
+    return low <= min(seconds) <= high
+
+
+def fit_quietly(estimator, X, y):
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        estimator.fit(X, y)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

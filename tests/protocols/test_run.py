@@ -105,6 +105,7 @@ def stored_folds(folder: Path) -> set[int]:
     return done
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 @pytest.mark.parametrize(("n_jobs", "most_kills"), [(1, 4), (2, 3)])
 def test_killed_at_any_moment_it_ends_as_if_undisturbed(tmp_path, log, begin, n_jobs, most_kills):
@@ -130,6 +131,7 @@ def test_killed_at_any_moment_it_ends_as_if_undisturbed(tmp_path, log, begin, n_
         assert {r.status for r in store.read()} == {"done", "skipped", "failed"}
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 def test_a_kill_while_writing_leaves_no_half_of_a_task(tmp_path, log, begin):
     rng, folder, n_cut = np.random.default_rng(0), tmp_path / "run", 0
@@ -147,6 +149,7 @@ def test_a_kill_while_writing_leaves_no_half_of_a_task(tmp_path, log, begin):
     assert n_cut  # some kill did hit a write
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("whole_group", [False, True])
@@ -173,6 +176,7 @@ def test_an_interrupt_leaves_a_resumable_store_and_no_process(
         assert table(store) == undisturbed(tmp_path / "calm", tasks)
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 def test_workers_do_not_outlive_a_killed_parent(tmp_path, log, begin):
     process = begin(w.run_count, tmp_path / "run", 12, 0.05, 2, log=log)
@@ -182,6 +186,7 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path, log, begin):
     assert wait_for(lambda: not any(alive(pid) for _, pid in w.logged(log)), patience=5.0)
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 def test_a_task_that_takes_its_process_down_has_failed(tmp_path, log):
     tasks = [*w.counted_tasks(4, w.succeed), w.killer(pause=0.3)]
@@ -193,6 +198,7 @@ def test_a_task_that_takes_its_process_down_has_failed(tmp_path, log):
     assert Counter(folds(log)) == {0: 1, 1: 1, 2: 1, 3: 1, w.KILLER: ATTEMPTS}
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 def test_a_task_that_takes_its_process_down_takes_no_other_with_it(tmp_path, log):
     slow = w.counted_tasks(6, w.succeed, pause=0.2)
@@ -203,6 +209,7 @@ def test_a_task_that_takes_its_process_down_takes_no_other_with_it(tmp_path, log
         assert {r.fold for r in store.read(status="failed")} == {w.KILLER}
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 def test_no_task_is_lost_if_a_process_dies_while_the_results_are_written(tmp_path, log):
     def dawdle(outcome: Outcome | None, finished: int, total: int) -> None:
@@ -219,6 +226,7 @@ def test_no_task_is_lost_if_a_process_dies_while_the_results_are_written(tmp_pat
         assert summary == Summary(found=0, done=8, skipped=0, failed=1)
 
 
+@pytest.mark.attack("kills and interrupts")
 @needs_kill
 def test_the_last_task_may_die_too(tmp_path, log, begin):
     process = begin(w.run_killer, tmp_path / "run", 2, log=log)
@@ -259,6 +267,7 @@ def test_several_processes_give_the_table_of_one(tmp_path, log):
         assert table(store) == undisturbed(tmp_path / "one", tasks)
 
 
+@pytest.mark.attack("kills and interrupts")
 def test_what_was_finished_at_an_interrupt_is_stored(tmp_path, log):
     """Two processes; when the first outcome is told, those in flight end before the interrupt."""
     tasks, told = w.counted_tasks(12, w.succeed), []

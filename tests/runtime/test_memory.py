@@ -11,6 +11,8 @@ from marginfold.errors import InvalidParameterError, MarginfoldError, TooLargeEr
 from marginfold.runtime import memory
 from marginfold.runtime.memory import available_memory, has_memory, readable, require_memory
 
+pytestmark = pytest.mark.attack("memory guards")
+
 GB = 10**9
 
 

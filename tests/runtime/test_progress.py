@@ -214,12 +214,14 @@ for done in (0, 2):
 """
 
 
+@pytest.mark.attack("kills and interrupts")
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT between processes")
 def test_an_interrupt_in_mid_fit_leaves_the_estimator_as_it_was():
     finished = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
 
 
+@pytest.mark.attack("kills and interrupts")
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT between processes")
 def test_an_interrupt_from_outside_in_mid_solve_leaves_the_estimator_as_it_was():
     code = """

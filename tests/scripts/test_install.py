@@ -263,3 +263,37 @@ def test_options_that_mean_nothing_are_refused(capsys):
     with pytest.raises(SystemExit):
         install.main(["install", "--upgrade"])
     assert "--upgrade" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------- the browser
+
+
+@pytest.fixture
+def bare_machine(monkeypatch):
+    """A machine of a CI without a browser, where one is root."""
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr(install.shutil, "which", lambda name: None)
+    monkeypatch.setattr(install.os, "geteuid", lambda: 0)
+
+
+@pytest.mark.usefixtures("bare_machine")
+def test_ci_installs_a_browser_where_there_is_none(ran, capsys):
+    install.install_browser()
+    assert [command[-1] for command, _ in ran] == ["update", "chromium"]
+    ran.fails = ("install",)
+    install.install_browser()
+    assert "no Chromium" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("bare_machine")
+@pytest.mark.parametrize("case", ["not CI", "not root", "there is one"])
+def test_elsewhere_no_browser_is_installed(ran, monkeypatch, case):
+    if case == "not CI":
+        monkeypatch.delenv("CI")
+    elif case == "not root":
+        monkeypatch.setattr(install.os, "geteuid", lambda: 1000)
+    else:
+        monkeypatch.setattr(install.shutil, "which", lambda name: f"/usr/bin/{name}")
+    install.install_browser()
+    assert ran == []

@@ -98,7 +98,7 @@ def test_separable_classes_without_a_gap_are_certified(n, r, C, kind, compiled):
 @pytest.mark.parametrize(
     ("decades", "share"),
     [
-        (6.0, 0.995),  # of 1500 fresh ones, one was not
+        (6.0, 0.995),  # 3 of 5000 were not: 6 of 1000 happen once in 25,000 runs, 3 once in 40
         (12.0, 0.99),  # copies with both labels and such costs leave too few digits
     ],
 )

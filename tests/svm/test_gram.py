@@ -80,6 +80,15 @@ def test_rows_that_are_copies_of_one_give_a_constant():
     assert found.intercept > 0
 
 
+def test_what_libsvm_cannot_solve_has_no_iterations_and_is_not_called_solved():
+    signs = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    with np.errstate(all="ignore"):
+        found = solve_gram(GivenGram(np.full((5, 5), 1e300)), signs, np.ones(5), tol=1e-8)
+    assert found.n_iter == 0
+    assert not found.converged
+    assert np.isfinite(found.coefs).all()
+
+
 def test_sparse_rows_are_the_same_rows():
     X, signs = noisy(120)
     X, costs, ones = np.where(np.abs(X) > 0.3, X, 0.0), np.full(120, 2.0), np.ones(120)

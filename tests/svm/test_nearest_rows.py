@@ -51,13 +51,17 @@ def batch_of(problem, *, scale=None, deflated=None):
 def nearest(batch, compiled=False, tol=EXACT):
     """Return what a working set of rows gives, and how many rows it had in each round."""
     solver, sizes, problem = InteriorPoint(tol=tol, compiled=compiled), [], batch.problem(0)
+    iterations = []
 
     def solve(part, tol):
+        found = solver.iterate(part, kernels, tol=tol)
         sizes.append(len(part.costs))
-        return solver.iterate(part, kernels, tol=tol)
+        iterations.append(found.n_iter)
+        return found
 
     kernels = solver.kernels(*problem.features.shape)
     found = solve_nearest(problem, solve, kernels, tol=tol)
+    assert found is None or found.n_iter == sum(iterations) > iterations[-1]  # of all rounds
     return (None if found is None else problem.uncentred(found)), sizes
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import date
+from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -271,6 +272,7 @@ def _reported(
     """Write the report, if one is wanted, and return where it is."""
     if path is None:
         return None
+    from marginfold.explorer.embedded import live_maps
     from marginfold.reports import write_report
     from marginfold.reports.user_data import comparison_report
 
@@ -280,7 +282,9 @@ def _reported(
         "versions": "; ".join(store.versions()),
         "records": str(store.path),
     }
-    page = comparison_report(comparison, verdict, store, facts=facts)
+    rows = comparison.source.read()
+    live = partial(live_maps, rows=rows, target=comparison.source.target)
+    page = comparison_report(comparison, verdict, store, facts=facts, live=live)
     write_report(page, path, overwrite=overwrite)
     return path
 

@@ -36,6 +36,7 @@ from marginfold.data.written import (
     number_style,
 )
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import shown
 
 if TYPE_CHECKING:
@@ -204,6 +205,51 @@ def arrange(
     for name in levels:
         arranged[name] = as_levels(frame[name])
     return pandas.DataFrame(arranged, index=frame.index)
+
+
+def feature_columns(part: ColumnTransformer) -> list[str]:
+    """Return the column of the table that each number of a fitted `encoder` comes from."""
+    found: list[str] = []
+    for kind, fitted, names in part.transformers_:
+        if kind == "numbers":
+            found += names
+        elif kind == "levels":
+            places = [str(place) for place in range(len(names))]
+            features = fitted[-1].get_feature_names_out(places)  # "0_red": place and level
+            found += [names[int(feature.partition("_")[0])] for feature in features]
+    return found
+
+
+def decoded(part: ColumnTransformer, row: Array) -> dict[str, str]:
+    """Return numbers of a fitted `encoder` as values of columns: a number, or the likeliest level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from marginfold.data.columns import decoded, encoder, inspect_columns
+    >>> frame = pd.DataFrame({"size": [1.0, 3.0, 8.0], "hue": ["red", "red", "blue"]})
+    >>> part = encoder(inspect_columns(frame), "standard").fit(frame)
+    >>> decoded(part, np.array([0.0, 0.7, 0.3]))
+    {'size': '4', 'hue': 'blue'}
+    """
+    values: dict[str, str] = {}
+    start = 0
+    for kind, fitted, names in part.transformers_:
+        if kind == "numbers":
+            numbers = row[None, : len(names)]
+            if hasattr(fitted[-1], "inverse_transform"):
+                numbers = fitted[-1].inverse_transform(numbers)
+            values |= {name: f"{n:.4g}" for name, n in zip(names, numbers[0], strict=True)}
+            start = len(names)
+        elif kind == "levels":
+            places = [str(place) for place in range(len(names))]
+            features = [f.split("_", 1) for f in fitted[-1].get_feature_names_out(places)]
+            for place, name in zip(places, names, strict=True):
+                own = [k for k, (column, _) in enumerate(features) if column == place]
+                best = own[int(np.argmax(row[start:][own]))]
+                values[name] = features[best][1].replace("infrequent_sklearn", "(rare)")
+    return values
 
 
 def unseen_levels(part: ColumnTransformer, arranged: pd.DataFrame) -> list[str]:

@@ -29,6 +29,7 @@ from marginfold.graphs import SHORTHANDS, resolve_graph, uses_labels
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
 from marginfold.graphs.rule import ScaledGraph, SumGraph
 from marginfold.linalg import pencil_pairs
+from marginfold.linalg.decompositions import product
 from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import threads_for
@@ -365,8 +366,8 @@ def graph_embedding(
     """
     span = span_of(total)
     if span is not None:  # elsewhere both forms are rounding, and so is their ratio
-        far, total = span.T @ far @ span, span.T @ total @ span
-        near = None if near is None else span.T @ near @ span
+        far, total = _along(span, far), _along(span, total)
+        near = None if near is None else _along(span, near)
     definite = np.eye(len(far)) if near is None else _definite(near, total, ridge)
     ratios, V = pencil_pairs(far, definite, n_components)
     spread = np.einsum("ij,ik,kj->j", V, far, V, optimize=True)
@@ -380,6 +381,10 @@ def graph_embedding(
     lengths = norms.get(scaling, np.einsum("ij,ij->j", V, V))[kept]
     directions = V[:, kept] / np.sqrt(lengths)
     return Embedding(directions if span is None else span @ directions, ratios[kept])
+
+
+def _along(span: Array, form: Array) -> Array:
+    return product(product(span.T, form), span)
 
 
 def _definite(near: Array, total: Array, ridge: float) -> Array:

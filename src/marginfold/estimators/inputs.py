@@ -23,6 +23,7 @@ from marginfold.geometry.metric import Metric, Penalty, rank_of
 from marginfold.geometry.moments import TotalScatter, label_variances, spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
+from marginfold.linalg.decompositions import product
 from marginfold.linalg.tall import (
     Array,
     Block,
@@ -209,7 +210,7 @@ class LocalCoordinates:
         codes = np.asarray(self.codes)
         everyone = bool(codes.min() != UNLABELLED)
         turns = [turn for turn in (self.axes, metric.Q) if turn is not None]
-        rotation = turns[0] @ turns[1] if len(turns) == 2 else next(iter(turns), None)
+        rotation = product(*turns) if len(turns) == 2 else next(iter(turns), None)
         rows = self.rows if everyone else self.rows[codes != UNLABELLED]
         # a mean row with equal weights is that of all rows
         centred = self.origin is not None and everyone and is_constant(self.weights)

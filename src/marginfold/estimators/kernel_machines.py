@@ -39,10 +39,10 @@ from marginfold.graphs import GraphRows, laplacian_of
 from marginfold.graphs.laplacian import Laplacian
 from marginfold.linalg.decompositions import (
     blocks_of,
-    cholesky,
+    factorise,
     form_of,
     quotient,
-    reverse_cholesky,
+    reverse_factorise,
     square_of,
 )
 from marginfold.linalg.tall import Array
@@ -155,7 +155,7 @@ class KernelMetric:
         A = self.form if last else self.form.copy()
         A *= weight
         A.flat[:: len(A) + 1] += 1.0
-        if not reverse_cholesky(A, "metric"):
+        if not reverse_factorise(A, "metric"):
             raise _indefinite(self.graph)
         U = self.factor if last else self.factor.copy()
         quotient(U, A, "whitening")
@@ -379,7 +379,7 @@ def _metric(
     factor, points, shift = K, read.X, _shift(K)
     if exact.kernel == "precomputed":
         factor = K.copy()
-        if not cholesky(_shifted(factor, shift), "kernel"):
+        if not factorise(_shifted(factor, shift), "kernel"):
             return None
         Z = np.zeros((len(read.weights), len(K)))
         Z[kept] = factor
@@ -388,7 +388,7 @@ def _metric(
     rows = GraphRows.of(points, read.weights, read.codes)
     L = _matrix(laplacian_of(penalty.graph, rows), kept)
     unit = _unit(K, L, read.weights[kept], center=exact.center)
-    if factor is K and not cholesky(_shifted(factor, shift), "kernel"):
+    if factor is K and not factorise(_shifted(factor, shift), "kernel"):
         return None
     form = form_of(factor, _product(L, factor), "form of the graph")
     peak = float(np.abs(form.diagonal()).max(initial=0.0))
@@ -466,7 +466,7 @@ def _is_evaluated(exact: ExactKernel) -> bool:
 
 def _is_definite(exact: ExactKernel, K: Array) -> bool:
     """Return whether a kernel is positive semi-definite, by its name or on the rows."""
-    return exact.kernel in DEFINITE or cholesky(_shifted(K.copy(), _shift(K)), "kernel")
+    return exact.kernel in DEFINITE or factorise(_shifted(K.copy(), _shift(K)), "kernel")
 
 
 def _require_memory(n: int, squares: float) -> None:

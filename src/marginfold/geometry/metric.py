@@ -12,7 +12,7 @@ import numpy as np
 
 from marginfold.errors import GraphError, InvalidInputError
 from marginfold.graphs import GraphLike
-from marginfold.linalg.decompositions import eigh, eigvalsh
+from marginfold.linalg.decompositions import eigh, eigvalsh, product
 from marginfold.linalg.tall import Array, by_columns
 from marginfold.runtime.threads import threads_for
 
@@ -161,7 +161,7 @@ class TikhonovBasis:
 
     def rows(self, Z: Array) -> Array:
         """Return rows in the new coordinates."""
-        return np.asarray((Z if self.V is None else Z @ self.V) / self.unit)
+        return np.asarray((Z if self.V is None else product(Z, self.V)) / self.unit)
 
     def weights(self, v: Array) -> Array:
         """Return weights (columns) in the coordinates of Z."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from marginfold.errors import GraphError
+from marginfold.linalg.decompositions import product
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -292,7 +293,7 @@ class EdgeLaplacian(Laplacian):
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         points = Z[self.rows]
         points -= points.mean(axis=0)  # L1 = 0: free, and an offset would cost digits
-        return np.asarray(points.T @ (self.on_nodes().L @ points))
+        return product(points.T, self.on_nodes().L @ points)
 
 
 def joined_parts(left: IntArray, right: IntArray, n_left: int, n_right: int) -> IntArray:

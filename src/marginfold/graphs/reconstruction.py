@@ -28,6 +28,7 @@ from marginfold.graphs.neighbor_search import (
     nearest_points,
 )
 from marginfold.graphs.rule import GraphRows, GraphRule
+from marginfold.linalg.tall import gram
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Constraint,
@@ -150,7 +151,7 @@ class FactoredLaplacian(Laplacian):
         points = Z[self.rows]
         points -= self.M @ points
         points *= np.sqrt(self.mass)[:, None]
-        return points.T @ points
+        return gram(points)
 
 
 @dataclass(frozen=True, eq=False)

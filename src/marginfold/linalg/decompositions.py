@@ -87,6 +87,20 @@ def qr(A: Array) -> tuple[Array, Array]:
     return Q, R
 
 
+def cholesky(A: Array, *, lower: bool, overwrite: bool = False) -> tuple[Array, bool]:
+    """Return the lower triangle F with ``F F' = A``, or its transpose, and whether there is none.
+
+    What is on the other side of the diagonal is not defined.  With ``overwrite`` A may be written
+    to: if its columns are contiguous, that saves a copy.
+    """
+    if len(A) < LONG:
+        factor, failed = lapack.dpotrf(A, lower=int(lower), clean=0, overwrite_a=int(overwrite))
+        return factor, bool(failed)
+    factor = np.array(A, order="C")
+    definite = factorise(factor, "factorisation")
+    return np.asfortranarray(factor) if lower else factor.T, not definite
+
+
 def solve_lower(F: Array, B: Array, *, transposed: bool = False) -> Array:
     """Return ``F^-1 B``, or ``F^-T B``, for a lower triangle F; few columns of B at a time."""
     options: dict[str, Any] = {"lower": True, "trans": int(transposed), "check_finite": False}
@@ -98,14 +112,14 @@ def solve_lower(F: Array, B: Array, *, transposed: bool = False) -> Array:
     return out
 
 
-def product(A: Array, B: Array) -> Array:
+def product(A: Array, B: Array, out: Array | None = None) -> Array:
     """Return ``A B``, block by block of the rows of A if both are large."""
     if min(*A.shape, *B.shape) < LONG:
-        return np.asarray(A @ B)
-    out = np.empty((len(A), B.shape[1]))
+        return np.asarray(np.matmul(A, B, out=out))
+    found = np.empty((len(A), B.shape[1])) if out is None else out
     for block in blocks_of(len(A)):
-        np.matmul(A[block], B, out=out[block])
-    return out
+        np.matmul(A[block], B, out=found[block])
+    return found
 
 
 def interruptible(function: Callable[[], R]) -> R:
@@ -206,7 +220,7 @@ def blocks_of(n: int, n_rows: int | None = None) -> Iterator[slice]:
     return (slice(start, min(start + size, end)) for start in range(0, end, size))
 
 
-def cholesky(A: Array, stage: str) -> bool:
+def factorise(A: Array, stage: str) -> bool:
     """Write the lower Cholesky factor over A; return False if A is not positive definite.
 
     Only the lower triangle is read; what is above it is set to zero.
@@ -228,10 +242,10 @@ def cholesky(A: Array, stage: str) -> bool:
     return True
 
 
-def reverse_cholesky(A: Array, stage: str) -> bool:
+def reverse_factorise(A: Array, stage: str) -> bool:
     """Write an upper triangle R with ``A = R R'`` over A; else as `cholesky`, upper for lower."""
     flipped = np.ascontiguousarray(A[::-1, ::-1])
-    definite = cholesky(flipped, stage)
+    definite = factorise(flipped, stage)
     A[:] = flipped[::-1, ::-1]
     return definite
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from marginfold.errors import InvalidParameterError
-from marginfold.linalg.decompositions import cholesky, eigh, solve_lower
+from marginfold.linalg.decompositions import eigh, factorise, solve_lower
 from marginfold.linalg.tall import Array
 
 SMALL = 500
@@ -233,7 +233,7 @@ def pencil_pairs(A: Array, B: Array, k: int) -> tuple[Array, Array]:
 def definite_factor(B: Array) -> Array:
     """Return the lower Cholesky factor of a matrix that a ridge should have made definite."""
     factor = B.copy()
-    if not cholesky(factor, "factorisation"):
+    if not factorise(factor, "factorisation"):
         raise InvalidParameterError(
             "The ridge (or shrinkage) is too small: the problem is not definite beyond rounding. "
             "Raise it, 1e-8 is a safe relative value."

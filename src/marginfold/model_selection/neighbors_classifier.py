@@ -95,6 +95,27 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(counts.reshape(n, n_classes) / k)
 
 
+def left_out_predictions(X: Array, y: Array, n_neighbors: int = 5) -> Array:
+    """Return what the nearest other rows say of each row: its own label does not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.model_selection.neighbors_classifier import left_out_predictions
+    >>> left_out_predictions(np.array([[0.0], [0.1], [5.0]]), np.array(["a", "a", "b"]), 1)
+    array(['a', 'a', 'a'], dtype='<U1')
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    n, k = len(X), min(n_neighbors, len(X) - 1)
+    found = nearest_rows(X, X, k + 1)
+    is_other = found != np.arange(n)[:, None]
+    is_other[is_other.all(axis=1), -1] = False  # equal rows before it: the last of them is too much
+    others = found[is_other].reshape(n, k)
+    cells = codes[others] + len(classes) * np.arange(n)[:, None]
+    counts = np.bincount(cells.ravel(), minlength=n * len(classes)).reshape(n, -1)
+    return np.asarray(classes[counts.argmax(axis=1)])
+
+
 def nearest_rows(train: Array, rows: Array, k: int) -> Array:
     """Return the numbers of the k nearest training rows; of equally near ones the earlier count."""
     found, squared = nearest_points(train, rows, k + SPARE)

@@ -49,6 +49,41 @@ def folds(
     return [(test, train) for train, test in pairs] if inverted else pairs
 
 
+def hold_out(y: Array, share: float, seed: int) -> Array:
+    """Return which rows are held out: a share of each class, drawn by the seed.
+
+    Every class keeps a row to be learnt from, and of two rows or more it has one held out.
+
+    Parameters
+    ----------
+    y : array of labels
+    share : float
+        Between 0 and 1.
+    seed : int
+
+    Returns
+    -------
+    array of bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.protocols.splits import hold_out
+    >>> y = np.repeat([0, 1, 2], [10, 2, 1])
+    >>> held_out = hold_out(y, 0.3, seed=0)
+    >>> np.bincount(y[held_out], minlength=3).tolist()
+    [3, 1, 0]
+    """
+    codes = np.unique(y, return_inverse=True)[1]
+    rng = np.random.default_rng(seed)
+    held_out = np.zeros(len(codes), dtype=bool)
+    for code, count in enumerate(np.bincount(codes).tolist()):
+        drawn = rng.permutation(np.flatnonzero(codes == code))
+        wanted = max(round(share * count), min(1, count - 1))
+        held_out[drawn[: min(wanted, count - 1)]] = True
+    return held_out
+
+
 class Fold(NamedTuple):
     """Training rows and labels, test rows and labels."""
 

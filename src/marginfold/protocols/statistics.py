@@ -134,6 +134,32 @@ def share_interval(count: int, n: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
+@dataclass(frozen=True)
+class Share:
+    """A share of rows, such as those answered wrongly, with its interval.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.statistics import Share
+    >>> print(Share.of(15, 360))
+    4.2 % (2.5 to 6.8) of 360 rows
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    @classmethod
+    def of(cls, count: int, n: int) -> Share:
+        """Return the share of ``count`` among ``n`` independent rows."""
+        return cls(count / n, *share_interval(count, n), n)
+
+    def __str__(self) -> str:
+        value, low, high = (f"{100 * part:.1f}" for part in (self.value, self.low, self.high))
+        return f"{value} % ({low} to {high}) of {self.n} rows"
+
+
 def wins(a: ArrayLike, b: ArrayLike, *, larger_is_better: bool = False) -> Wins:
     """Count the data sets on which the first method beats the second, with two paired tests.
 

@@ -151,6 +151,26 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Live:
+    """Pictures that answer to the pointer, in place of the blocks of a section where scripts run.
+
+    Attributes
+    ----------
+    style, script : str
+        Put into the page as they are, so they must not come from a table.
+    data_id, data : str
+        JSON for the script, and the element in which it looks for it.  `root_id` is the element
+        that it fills; the blocks stay where it fills nothing.
+    """
+
+    style: str
+    script: str
+    data_id: str
+    data: str
+    root_id: str = "app"
+
+
+@dataclass(frozen=True)
 class Code:
     """Lines to be copied, with a heading that says what they are for."""
 
@@ -163,7 +183,8 @@ class Section:
     """A heading with paragraphs, then tables and pictures.
 
     A ``folded`` one is opened by whoever wants to see it; so are the blocks after the first
-    ``n_open``, of which all are open by default.
+    ``n_open``, of which all are open by default.  With ``live`` pictures they are what is seen
+    without scripts.
     """
 
     title: str
@@ -172,6 +193,7 @@ class Section:
     anchor: str = ""
     folded: bool = False
     n_open: int | None = None
+    live: Live | None = None
 
 
 @dataclass(frozen=True)

@@ -19,20 +19,29 @@ from markupsafe import Markup
 
 from marginfold.protocols.records import Record, as_json
 from marginfold.reports.charts import N_COLOURS, N_SHAPES
-from marginfold.reports.document import Chart, Column, Entry, Grid, Picture, Report, Section
+from marginfold.reports.document import (
+    Chart,
+    Column,
+    Entry,
+    Grid,
+    Live,
+    Picture,
+    Report,
+    Section,
+)
 from marginfold.reports.tables import SYMBOLS
 from marginfold.runtime.files import check_writable, write_file
 
 POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {scripts}; "
     "base-uri 'none'; form-action 'none'"
 )
-"""What the page may load: nothing but itself; run: the script with this hash."""
+"""What the page may load: nothing but itself; run: the scripts with these hashes."""
 
 NOT_IN_AN_ANCHOR = re.compile(r"[^A-Za-z0-9_-]+")
 """What becomes a hyphen in the name of a section."""
 
-RESERVED = ("origin", "front", "code", "m0", "m1", "m2", "m3", "m4")
+RESERVED = ("origin", "front", "code", "app", "marginfold-answers", "m0", "m1", "m2", "m3", "m4")
 """Anchors of what the page adds: the last section, the first chart, the code and the shapes."""
 
 COLUMNS = frozenset(field.name for field in fields(Record)) - {"versions"}
@@ -57,9 +66,9 @@ def render(report: Report) -> str:
     True
     """
     script = _read("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     front = None if report.front is None else _chart(report.front, "front")
     sections = _placed(report.sections)
+    live = [section.live for section in report.sections if section.live is not None]
     return _template().render(
         report=report,
         front=front,
@@ -67,8 +76,9 @@ def render(report: Report) -> str:
         with_shapes=any(block["kind"] == "chart" for s in sections for block in s["blocks"]),
         n_colours=N_COLOURS,
         n_shapes=N_SHAPES,
-        policy=POLICY.format(digest=digest),
-        style=Markup(_read("page.css")),
+        live=[{"value": one, "script": Markup(one.script), "data": _data(one)} for one in live],
+        policy=POLICY.format(scripts=" ".join(map(_hash, [script, *(one.script for one in live)]))),
+        style=Markup("".join([_read("page.css"), *(one.style for one in live)])),
         script=Markup(script),
     )
 
@@ -89,6 +99,16 @@ def write_report(report: Report, path: str | os.PathLike[str], *, overwrite: boo
     check_writable(path, overwrite=overwrite)
     content = render(report).encode("utf-8", "xmlcharrefreplace")
     write_file(path, content, overwrite=overwrite)
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _data(live: Live) -> Markup:
+    """Return JSON that cannot end the element it stands in."""
+    safe = live.data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(safe)
 
 
 def _template() -> Any:

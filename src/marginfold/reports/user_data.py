@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -24,11 +24,14 @@ from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.results import Series
 from marginfold.reports.best_method import importance_section, mistakes_section
 from marginfold.reports.charts import Dot, dot_plot, line_plot, map_plot
-from marginfold.reports.document import Chart, Code, Column, Entry, Grid, Report, Section
+from marginfold.reports.document import Chart, Code, Column, Entry, Grid, Live, Report, Section
 from marginfold.reports.tables import NOTHING
 
 SHOWN = 12
 """Classes that the report counts."""
+
+UNSEEN = "Rows that were not used to find the maps (one fold, untuned parameters)."
+"""What the maps show."""
 
 OPEN_MAPS = 2
 """Maps that are open; the others are a click away."""
@@ -47,25 +50,26 @@ def comparison_report(
     store: RecordStore,
     *,
     facts: Mapping[str, Any],
+    live: Callable[[Sequence[RowMap]], Live | None] = lambda maps: None,
 ) -> Report:
     """Return the report: the answer, the methods, the best of them, pictures and the evidence.
 
-    ``facts`` say how it came about.
+    ``facts`` say how it came about; ``live`` makes pictures that answer to the pointer of maps.
     """
     rows, target = comparison.source.read(), comparison.source.target
+    maps = _ordered(row_maps(comparison, store), verdict)
     sections = [
         Section("All methods", [], [_grid(verdict.rows, comparison, rows)], "methods"),
         *_about_the_best(verdict, comparison, store),
         Section(
             "Pictures",
-            [],
-            [
-                *_maps(row_maps(comparison, store), verdict),
-                *_curves(error_curves(comparison, store)),
-            ],
+            [UNSEEN] if maps else [],
+            [_map(one) for one in maps],
             "pictures",
             n_open=OPEN_MAPS,
+            live=live(maps) if maps else None,
         ),
+        Section("Dimensions", [], _curves(error_curves(comparison, store)), "dimensions"),
         Section("The table", [_about(rows), *comparison.notes], [], "data"),
         Section(
             "How the numbers were made",
@@ -158,24 +162,23 @@ def _limits(dots: Sequence[Dot]) -> tuple[float, float]:
     return low - 0.04 * (high - low), high + 0.04 * (high - low)
 
 
-def _maps(maps: Sequence[RowMap], verdict: Verdict) -> list[Chart]:
+def _ordered(maps: Sequence[RowMap], verdict: Verdict) -> list[RowMap]:
     """Return the maps: that of the best method first, then those with anchors, then by error."""
     places = {row.method: place for place, row in enumerate(verdict.rows)}
-    ordered = sorted(
+    return sorted(
         maps, key=lambda m: (m.method != verdict.best, not m.anchors, places.get(m.method, 0))
     )
-    return [
-        map_plot(
-            one.points,
-            anchors=one.anchors,
-            labels=(one.xlabel, one.ylabel),
-            title=f"{one.method}: {METHODS[one.method].words}",
-            caption="Rows that were not used to find the map (one fold, untuned parameters). "
-            "Point at a row for its number in the file and its class.",
-            source={"study": STUDY, "method": one.method, "protocol": "picture"},
-        )
-        for one in ordered
-    ]
+
+
+def _map(one: RowMap) -> Chart:
+    return map_plot(
+        one.points,
+        anchors=one.anchors,
+        labels=(one.xlabel, one.ylabel),
+        title=f"{one.method}: {METHODS[one.method].words}",
+        caption="Point at a row for its number in the file and its class.",
+        source={"study": STUDY, "method": one.method, "protocol": "picture"},
+    )
 
 
 def _curves(curves: Sequence[Series]) -> list[Chart]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 EXTRAS = {
+    "anywidget": "notebook",
     "dask": "dask",
     "distributed": "dask",
     "faiss": "faiss",
@@ -16,7 +17,9 @@ EXTRAS = {
     "pyarrow": "parquet",
     "rich": "cli",
     "skops": "cli",
+    "starlette": "explorer",
     "typer": "cli",
+    "uvicorn": "explorer",
 }
 """The extra of marginfold that installs each optional package."""
 

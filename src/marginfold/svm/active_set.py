@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import scipy.linalg
 from scipy.linalg import lapack
 
-from marginfold.linalg.tall import Array
+from marginfold.linalg.decompositions import cholesky, eigh
+from marginfold.linalg.tall import Array, gram
 from marginfold.runtime.threads import threads_for
 from marginfold.svm.certificate import certify
 from marginfold.svm.problem import TOLERANCES, Face, Kernels, Point, SVMProblem, gap_of, without
@@ -147,8 +147,10 @@ def solve_equations(
     pushed = np.where(upper, c, 0.0)
     total, values = float(pushed @ y), y[free]
     s = problem.pull(pushed) - centre * total
-    size = float(np.einsum("ij,ij->", X, X)) / max(m, 1) or 1.0  # beta is in units of 1 / size
-    solve = definite_solver(X @ X.T / size + 1.0, least_norm)
+    size = float(np.einsum("ij,ij->", X, X)) / max(m, 1)  # beta is in units of 1 / size
+    if size <= TOLERANCES.copies**2 * float(centre @ centre):
+        size = 1.0
+    solve = definite_solver(gram(X.T) / size + 1.0, least_norm)
     if solve is None:
         return None
     beta, intercept = np.zeros(m), 0.0
@@ -170,13 +172,13 @@ def solve_equations(
 def definite_solver(system: Array, least_norm: bool) -> Callable[[Array], Array] | None:
     """Return a solver of symmetric equations, by their regular part if they are singular."""
     with threads_for(len(system), len(system)):
-        factor, failed = lapack.dpotrf(system, lower=1)
+        factor, failed = cholesky(system, lower=True)
     pivots = factor.diagonal() ** 2 / system.diagonal()
     if not failed and pivots.min(initial=1.0) > TOLERANCES.regular:
         return lambda right: np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
     if not (least_norm and np.isfinite(system).all()):
         return None
-    values, vectors = scipy.linalg.eigh(system, check_finite=False)
+    values, vectors = eigh(system)
     kept = np.abs(values) > RESOLUTION * np.abs(values).max()
     values, vectors = values[kept], vectors[:, kept]
     return lambda right: np.asarray(vectors @ ((right @ vectors) / values))

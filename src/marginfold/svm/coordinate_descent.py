@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from marginfold.linalg.tall import Array
+from marginfold.linalg.decompositions import cholesky
+from marginfold.linalg.tall import Array, gram
 from marginfold.runtime.progress import report
 from marginfold.runtime.threads import threads_for
 from marginfold.svm.active_set import crossover, sets_of
@@ -225,7 +226,7 @@ class _Descent:
 
     def _newton_steps(self, free: Array) -> bool:
         X = self.problem.whitened(free) * self.y[free, None]
-        K = X @ X.T
+        K = gram(X.T)
         for _ in range(ROUNDS):
             whole, gained = self._newton_step(free, X, K)
             inside = self.is_free[free]
@@ -246,7 +247,7 @@ class _Descent:
         for self.ridge in first_ridge * RIDGE_GROWTH ** np.arange(RIDGES):
             shifted = np.array(K, order="F")  # LAPACK's own order
             shifted.flat[:: len(free) + 1] += self.ridge * self.mean_size
-            factor, failed = lapack.dpotrf(shifted, lower=1, overwrite_a=1)
+            factor, failed = cholesky(shifted, lower=True, overwrite=True)
             if failed:
                 break
             first, second = lapack.dpotrs(factor, np.stack([slopes, y], axis=1), lower=1)[0].T

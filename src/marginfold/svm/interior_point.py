@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
+from marginfold.linalg.decompositions import cholesky, product
 from marginfold.linalg.tall import Array, SharedRows, row_blocks
 from marginfold.runtime.jit import compiled_module, require_compiled
 from marginfold.runtime.progress import report
@@ -121,7 +122,7 @@ class Scaled(NamedTuple):
         if basis is None:
             np.multiply(problem.features.T, scale[:, None], out=columns[:q])
         else:
-            np.matmul((scale[:, None] * basis).T, problem.features.T, out=columns[:q])
+            product((scale[:, None] * basis).T, problem.features.T, out=columns[:q])
         return cls(columns, problem.signs, problem.costs / unit, unit, basis)
 
     def from_weights(self, weights: Array) -> Array:
@@ -317,10 +318,10 @@ class _Factor:
     def __init__(self, K: Array) -> None:
         self.unit = 1.0 / np.sqrt(np.maximum(K.diagonal(), TINY))
         K *= self.unit[:, None] * self.unit
-        self.factor, self.failed = lapack.dpotrf(K, lower=0, clean=0)
+        self.factor, self.failed = cholesky(K, lower=False)
         if self.failed:
             K.flat[:: len(K) + 1] += TOLERANCES.diagonal_shift
-            self.factor, self.failed = lapack.dpotrf(K, lower=0, clean=0)
+            self.factor, self.failed = cholesky(K, lower=False)
 
     def solve(self, right: Array) -> Array:
         """Solve with the factor; NaN if there is none."""

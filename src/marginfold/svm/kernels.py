@@ -403,7 +403,7 @@ def _solve_equations(
     system, size = np.dot(X, X.T), 0.0
     for k in range(m):
         size += system[k, k] / m
-    size = size if size > 0.0 else 1.0
+    size = size if size > T.copies * T.copies * np.dot(centre, centre) else 1.0
     for k in range(m):
         for h in range(m):
             system[k, h] = system[k, h] / size + 1.0

@@ -52,6 +52,7 @@ class Tolerances(NamedTuple):
     nearly: float = 1e-2  # gap below which a standstill is noticed
     patience: int = 4  # iterations without progress before the point is taken as it is
     identified: float = 1e-8  # gap at which the active set is usually known
+    copies: float = 1e-12  # distance, relative to their size, of rows that differ by rounding only
     regular: float = 1e-9  # relative size of the pivots of regular equations
     bound: float = 1e-9  # share of the cost within which a multiplier is at its bound
     violation: float = 1e-9  # of a margin, above which a row belongs to another set

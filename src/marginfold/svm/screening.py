@@ -8,7 +8,7 @@ costs, is one of the full problem.  Its dual value is therefore a bound for the 
 whatever the sets; the primal value is summed over all rows.  When no row has changed sides the two
 meet, and the solution is that of all rows.
 
-Every pass over the rows is a pure function of one block (see `linalg.blocks`), so that the same
+Every pass over the rows is a pure function of one block (see `linalg.tall`), so that the same
 lines serve an array and rows on many machines.
 """
 
