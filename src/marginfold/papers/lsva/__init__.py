@@ -196,15 +196,16 @@ def _differences(evidence: Evidence, size: StudySize) -> Table:
     cells: list[Cell] = []
     for first, chosen, second, against in COMPARISONS:
         row = f"{first} ({chosen}) - {second} ({against})"
-        differences = []
+        differences, n_seeds = [], size.n_seeds
         for dataset in (*BINARY, *MULTICLASS):
             a = _values(evidence, dataset, first, chosen)
             b = _values(evidence, dataset, second, against)
             common = sorted(a.keys() & b.keys())
             if common:
+                n_seeds = min(n_seeds, len(common))
                 differences.append(np.mean([a[seed] - b[seed] for seed in common]) * PERCENT)
         source = {"study": STUDY, "method": [first, second], "protocol": [chosen, against]}
-        cells += _difference_cells(row, np.array(differences), source, size)
+        cells += _difference_cells(row, np.array(differences), source, n_seeds)
     return Table(
         STUDY,
         "differences",
@@ -237,7 +238,7 @@ def _values(evidence: Evidence, dataset: str, method: str, protocol: str) -> Map
 
 
 def _difference_cells(
-    row: str, differences: np.ndarray, source: Mapping[str, Any], size: StudySize
+    row: str, differences: np.ndarray, source: Mapping[str, Any], n_seeds: int
 ) -> list[Cell]:
     if len(differences) < 2:
         return []
@@ -249,9 +250,9 @@ def _difference_cells(
         "worse": (counted.losses, "sets"),
         "p (sign test)": (counted.sign_p, "p"),
     }
-    mean = Cell(row, "mean", float(differences.mean()), error, size.n_seeds, source=source)
+    mean = Cell(row, "mean", float(differences.mean()), error, n_seeds, source=source)
     return [mean] + [
-        Cell(row, column, float(value), None, size.n_seeds, source=source, unit=unit)
+        Cell(row, column, float(value), None, n_seeds, source=source, unit=unit)
         for column, (value, unit) in numbers.items()
     ]
 
