@@ -10,7 +10,7 @@ RUFF_PATHS := $(wildcard src tests examples benchmarks scripts)
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo tour test kernels check format bench bench-quick bench-eigen torture mutants lock clean
+.PHONY: help install demo explore tour test kernels check format bench bench-quick bench-eigen torture mutants lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -26,12 +26,17 @@ install: ## make .venv with the locked dependencies and the package in editable 
 demo: install ## compare all methods on the bundled wine data and write demo/report.html
 	@mkdir -p demo
 	@$(BIN)/marginfold compare wine --repeats 1 --report demo/report.html --overwrite
+	@echo "to look at the same data: make explore, or $(BIN)/marginfold explore wine"
+
+explore: install ## open the explorer on the bundled wine data in the browser (Ctrl-C ends it)
+	@$(BIN)/marginfold explore wine
 
 tour: install ## embeddings, planes, curves and maps on scikit-learn's data, with pictures
 	@$(BIN)/python examples/demo.py
 
 test: check ## check, all tests, docstring examples and the documents' code, then `make kernels`
 	@"$(PYTHON)" scripts/install.py browser
+	@$(MAKE) --no-print-directory web-check
 	$(BIN)/python -m pytest -q -n $(JOBS)
 	@$(BIN)/python scripts/kernels.py $(JOBS)
 
@@ -81,12 +86,21 @@ torture: install ## long randomised tests, with fresh seeds and examples, and th
 mutants: install ## change the numerical core in 300 small ways; do the tests notice? (about an hour)
 	@$(BIN)/python scripts/mutants.py --jobs $(JOBS)
 
-.PHONY: web web-test
+.PHONY: web web-test web-check
 web: ## build the explorer's page and widget from web/ (needs Node 20.19 or later; users need none)
 	cd web && npm ci --no-audit --no-fund && npm run build
 
 web-test: ## types and tests of the explorer's front end
 	cd web && npm ci --no-audit --no-fund && npm run types && npm test
+
+web-check: ## web-test, and whether the built page is that of web/; without Node it says so and ends
+	@if command -v npm > /dev/null; then \
+	  $(MAKE) --no-print-directory web-test && (cd web && npm run build) && \
+	  { git diff --exit-code --stat -- src/marginfold/explorer/static || \
+	    { echo "the built page is not that of web/: run make web and commit it" >&2; exit 1; }; }; \
+	else \
+	  echo "no Node here: the explorer's front end is not rebuilt, compared or tested"; \
+	fi
 
 lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)

@@ -157,7 +157,8 @@ class Screen:
         self.page.wait_for_function(
             """(methods) => {
                 const cards = [...document.querySelectorAll('.card')];
-                return cards.length === methods.length && !document.querySelector('.marginfold .busy') &&
+                return cards.length === methods.length &&
+                    !document.querySelector('.marginfold .busy') &&
                     cards.every((card, at) =>
                         card.getAttribute('aria-label').endsWith(`: ${methods[at]}`) &&
                         card.querySelector('canvas.mf-points')?.dataset.renderer &&

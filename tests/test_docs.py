@@ -15,7 +15,9 @@ TEST_NAME = re.compile(r"`(test_\w+)`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/guide.md", "docs/architecture.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "docs/guide.md", "docs/architecture.md", "docs/explorer.md"]
+)
 def test_code_runs_from_top_to_bottom_in_one_namespace(
     document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
