@@ -83,10 +83,34 @@ def test_tests_that_the_errata_name_exist() -> None:
 def test_errata_that_the_tables_name_exist() -> None:
     papers = ROOT / "src" / "marginfold" / "papers"
     sources = [path.read_text(encoding="utf-8") for path in papers.rglob("*.py")]
-    named = {number for source in sources for number in re.findall(r'"(E\d+b?)"', source)}
-    listed = set(re.findall(r"^\| (E\d+b?) ", read("docs/errata.md"), re.MULTILINE))
+    named = {number for source in sources for number in re.findall(r'"(E\d+[bc]?)"', source)}
+    listed = set(re.findall(r"^\| (E\d+[bc]?) ", read("docs/errata.md"), re.MULTILINE))
     assert named
     assert sorted(named - listed) == []
+
+
+def test_no_number_of_the_errata_is_missing() -> None:
+    listed = re.findall(r"^\| E(\d+)[bc]? ", read("docs/errata.md"), re.MULTILINE)
+    numbers = sorted(set(map(int, listed)))
+    assert numbers == list(range(1, max(numbers) + 1))
+
+
+def test_the_notation_names_what_exists() -> None:
+    """Calls, classes, attributes with an underscore at the end and files in code marks."""
+    code = re.findall(r"`([^`]+)`", read("docs/notation.md"))
+    named = {name for text in code for name in re.findall(r"\b(?:[A-Z]\w{2,}|[a-z]\w*_)\b", text)}
+    named |= {name for text in code for name in re.findall(r"(\w+)\(", text)} - {"sqrt"}
+    named |= {name for text in code for name in re.findall(r"^\w+\.(\w+)$", text)} - {"py"}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    defined = {
+        name
+        for source in sources
+        for name in re.findall(
+            r"(?:\bdef |\bclass |\bself\.|^    (?!def ))(\w+)", source, re.MULTILINE
+        )
+    }
+    assert {"Deflation", "scatter", "alphas_", "graph_moments"} <= named
+    assert sorted(named - defined - {"None", "False"}) == []
 
 
 @pytest.mark.parametrize(

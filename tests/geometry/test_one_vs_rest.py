@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_wine
 
+from marginfold import MMDA
 from marginfold.errors import InvalidParameterError
 from marginfold.geometry.one_vs_rest import (
     SCHEDULES,
+    BySize,
     ClassMeans,
     Greedy,
     LabelledRows,
@@ -134,6 +137,27 @@ def test_round_robin_drops_exhausted_tasks_for_good():
     kept, solved = run(RoundRobin(3), lambda task, k: float(k < alive[task]), 10)
     assert kept == [(0,), (2,), (2,), (2,), (2,)]
     assert solved == len(kept) + 3  # each task is refused once
+
+
+def test_the_heaviest_class_is_first_and_equal_ones_keep_their_order():
+    kept, solved = run(BySize(np.array([2.0, 5.0, 2.0, 7.5])), lambda task, k: 1.0, 6)
+    assert kept == [(3,), (1,), (0,), (2,), (3,), (1,)]
+    assert solved == 6
+    assert run(BySize(np.array([9.0, 1.0])), lambda task, k: 1.0, 2)[0] == [(1,), (1,)]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_by_size_is_the_round_robin_of_classes_renamed_by_their_weight(weighted):
+    X, y = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    weights = np.where(y == 2, 3.0, 1.0) if weighted else np.ones(len(y))
+    order = np.argsort(-np.bincount(y, weights))
+    assert order.tolist() == ([2, 1, 0] if weighted else [1, 0, 2])
+    renamed = np.argsort(order)[y]
+    model = MMDA(5, C=1.0, tasks="by_size").fit(X, y, sample_weight=weights)
+    other = MMDA(5, C=1.0, tasks="one_vs_rest").fit(X, renamed, sample_weight=weights)
+    assert [order[task] for task in other.tasks_] == model.tasks_
+    assert_allclose(model.transform(X), other.transform(X), atol=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -308,7 +332,7 @@ def test_means_that_coincide_up_to_rounding_decide_nothing():
 
 
 def test_names_of_schedules():
-    assert set(SCHEDULES) == {"one_vs_rest", "greedy", "splits"}
+    assert set(SCHEDULES) == {"one_vs_rest", "by_size", "greedy", "splits"}
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import literal
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -11,6 +14,7 @@ from marginfold.errors import InvalidParameterError
 from marginfold.estimators.gesvm import GESVC
 from marginfold.feature_maps import ExactKernel
 from marginfold.papers import gesvm
+from marginfold.papers.gesvm import as_printed
 from marginfold.papers.paper_data import rows_and_labels, split_scaled
 from marginfold.protocols.cells import NOT_COMPUTED
 from marginfold.protocols.published_numbers import printed
@@ -49,8 +53,8 @@ def store(tmp_path_factory):
 
 @pytest.mark.parametrize("size", STUDY_SIZES.values(), ids=str)
 def test_the_plan(size):
-    n_methods = 8 if size.controls else 6
-    assert len(gesvm.study_tasks(size, "4")) == 10 * n_methods * size.n_seeds * 5
+    n_cells = 10 * 8 + 5 if size.controls else 10 * 6  # five small sets are read to the letter
+    assert len(gesvm.study_tasks(size, "4")) == n_cells * size.n_seeds * 5
     tasks = gesvm.study_tasks(size)
     assert len({t.key for t in tasks}) == len(tasks)
     sets = {t.dataset for t in gesvm.study_tasks(size, "5")}
@@ -131,6 +135,58 @@ def test_the_printed_kernel_at_c_is_the_consistent_one_at_half_of_it():
     assert np.abs(model.decision_function(new) - literal).max() < 1e-4
     paper = gesvm.graph_svm("rbf", "within", weight).fit(rows, y)
     assert np.mean(paper.predict(new) != svc.predict(K_new @ inverse / 2)) <= 1 / 54
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_to_the_letter_without_a_slip_is_the_library(kernel):
+    """Explicit Q0 and Q1 of 002 eqs. (17) and (27) with a graph that has no wrong sign."""
+    fold = Fold(*first_fold("heart"))
+    for name in ("Q_W", "Q_L", "Q_E"):
+        error = as_printed.letter_error(as_printed.Letter(name), kernel, fold)
+        for weight in (0.1, 10.0):
+            model = gesvm.graph_svm(kernel, gesvm.GRAPHS[name], weight).fit(fold.X, fold.y)
+            wrong = np.mean(model.predict(fold.X_test) != fold.y_test)
+            assert error(weight) == pytest.approx(wrong, abs=1 / len(fold.y_test) + 1e-12)
+
+
+def test_slips_in_prediction_written_out():
+    """K instead of Q1 for new rows, and no intercept, with multipliers of Q1."""
+    rows, y, new, y_new = first_fold("heart")
+    K, K_new = rbf_kernel(rows, gamma=1.0), rbf_kernel(new, rows, gamma=1.0)
+    L = np.eye(len(y)) - (y[:, None] == y) / np.bincount(y)[y]
+    inverse = np.linalg.inv(2 * np.eye(len(y)) + 2 * 3.0 * L @ K)
+    Q = K @ inverse
+    svc = SVC(C=100.0, kernel="precomputed").fit((Q + Q.T) / 2, y)
+    dual = np.zeros(len(y))
+    dual[svc.support_] = svc.dual_coef_[0]
+    fold = Fold(rows, y, new, y_new)
+    plain = K_new @ dual + svc.intercept_
+    through = K_new @ inverse @ dual
+    for name, values in (("Q_W plain kernel", plain), ("Q_W no intercept", through)):
+        error = as_printed.letter_error(as_printed.LETTERS[name], "rbf", fold)(3.0)
+        assert error == pytest.approx(np.mean((values > 0) != (y_new == 1)), abs=1e-12)
+
+
+def test_the_printed_sign_of_the_lle_graph_makes_it_indefinite():
+    """E25: with M of the library's own graph, D - (M + M' + M'M)."""
+    rows = np.unique(first_fold("heart")[0], axis=0)
+    F = np.asarray(literal.lle_weights(rows, 10))
+    W = F + F.T + F.T @ F
+    L = as_printed.printed_lle_laplacian(rows, 10)
+    np.testing.assert_allclose(L, np.diag(W.sum(axis=1)) - W, atol=1e-9)
+    assert np.linalg.eigvalsh(L)[0] < -0.1
+
+
+def test_readings_to_the_letter_stand_beside_and_do_not_count(tmp_path):
+    size = dataclasses.replace(STUDY_SIZES["standard"], n_seeds=1)
+    with RecordStore(tmp_path) as store:
+        for task in of(gesvm.study_tasks(size, "5"), dataset="heart"):
+            store.write(task, [Result("error", 0.25)], seconds=0.0)
+        made = {t.number: t for t in gesvm.tables(store, size)}
+    cell = made["5"].cell("heart", "Q_L printed graph")
+    assert (cell.printed, cell.counted) == (67.41, False)
+    assert sum(made["5"].counts().values()) == 6
+    assert not any("printed graph" in c.column for c in made["5, differences"].cells)
 
 
 def test_the_weight_is_chosen_by_inner_folds_alone():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+import literal_embeddings
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.svm import SVC
 
 from marginfold import LSVA
 from marginfold.data import load
@@ -50,6 +53,7 @@ def literal_llsva(X, y, weights):
                 normalize_graph=False,
                 class_weight=None,
                 deflation="orthogonal",
+                on_exhausted="pca",
             ).fit(X[train], y[train])
             rows, new = model.transform(X[train]), model.transform(X[test])
             errors[i, rows.shape[1] :] = np.inf
@@ -100,8 +104,9 @@ def test_identities_of_tasks_stay_as_they_are():
         seed=0,
         fold=0,
     )
-    assert task.options == {"scale": "full", "folds": 5, "head": "1-nn", "inner_folds": 3}
-    assert task.key == "36edb3735f04f7c229623603"
+    plain = {"scale": "full", "folds": 5, "head": "1-nn", "inner_folds": 3}
+    assert task.options == plain | {"on_exhausted": "pca"}
+    assert task.key == "39bed987751007baa13a6fa2"
 
 
 @pytest.mark.parametrize("table", ["V", "i", "figure 3", "1"])
@@ -115,6 +120,102 @@ def test_every_printed_number_has_a_place():
     for number, (rows, columns) in TABLES.items():
         places = {(row, column) for row in rows for column in columns}
         assert printed("lsva", number).keys() <= places
+
+
+def first_fold(name):
+    """Rows scaled on all of them, as 000 section IV has it, of the first fold of seed 0."""
+    data = load(name)
+    X, y = MinMaxScaler((-1, 1)).fit_transform(data.X), np.unique(data.y, return_inverse=True)[1]
+    train, test = next(iter(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)))
+    return X[train], y[train], X[test], y[test]
+
+
+def first_task(dataset, method):
+    tasks = lsva.study_tasks(SMALL, "II" if dataset in BINARY else "IV")
+    return chosen(tasks, dataset=dataset, method=method, fold=0)[0]
+
+
+@pytest.mark.parametrize("method", ["KLSVA sign", "KMMDA sign"])
+def test_the_sign_is_that_of_an_svm_with_the_kernel_of_eq_20(method):
+    """K B^-1 K of eq. (20) at the first component is K (I + lam L K)^-1, written out."""
+    rows, y, new, y_new = first_fold("heart")
+    gamma = 1 / rows.shape[1]
+    K, K_new = rbf_kernel(rows, gamma=gamma), rbf_kernel(new, rows, gamma=gamma)
+    L = literal_embeddings.knn(rows, 10, width=2.0)
+    for result in lsva.runs.evaluate_sign(first_task("heart", method)):
+        weight = result.params.get("graph_weight", 0.0)
+        inverse = np.linalg.inv(np.eye(len(y)) + weight * L @ K)
+        Q = K @ inverse
+        svc = SVC(C=100.0, kernel="precomputed", tol=1e-8).fit((Q + Q.T) / 2, y)
+        error = np.mean(svc.predict(K_new @ inverse) != y_new)
+        assert result.value == pytest.approx(error, abs=1 / len(y_new) + 1e-12)
+        assert result.dimension == 1
+    assert ("graph_weight" in result.params) == (method == "KLSVA sign")
+
+
+@pytest.mark.parametrize(("method", "within"), [("LE", True), ("LE all neighbors", False)])
+def test_le_is_kernel_lpp_written_out(method, within):
+    """Its graph joins the ten nearest rows of the same class, or of any; gamma = 1/2."""
+    rows, y, new, y_new = first_fold("iris")
+    K, K_new = rbf_kernel(rows, gamma=0.5), rbf_kernel(new, rows, gamma=0.5)
+    L = np.zeros((len(y), len(y)))
+    for part in [y == c for c in np.unique(y)] if within else [y >= 0]:
+        L[np.ix_(part, part)] = literal_embeddings.knn(rows[part], 10, width=2.0)
+    task = first_task("iris", method)
+    model = lsva.runs.embedding(task, SMALL, rows.shape[1]).estimator
+    found = literal_embeddings.kernel_embedding(
+        *(K, L, literal_embeddings.degrees(L), rows.shape[1], K_new),
+        ridge=model.ridge,
+        scaling=model.scaling,
+    )
+    errors = [r.value for r in lsva.runs.evaluate(task)]
+    for k, error in enumerate(errors, start=1):
+        head = KNeighborsClassifier(1).fit(found.projections[:, :k], y)
+        wrong = np.mean(head.predict(found.projections_new[:, :k]) != y_new)
+        assert error == pytest.approx(wrong, abs=1 / len(y_new) + 1e-12)
+
+
+def test_the_reading_of_a_method_is_in_the_identity_of_its_tasks():
+    readings = {
+        "LLSVA": {"on_exhausted": "pca"},
+        "LLSVA margin": {},
+        "KPCA": {"gamma": 0.5},
+        "KPCA 1/d": {"gamma": "auto"},
+        "KDA": {"gamma": 0.5, "shrinkage": 0.1},
+        "LE eigenmaps": {},
+        "KLSVA": {"gamma": "auto", "weights": 3, "components": 5, "on_exhausted": "pca"},
+        "KLSVA sign": {"gamma": "auto", "weights": 3, "components": 1, "on_exhausted": "pca"},
+    }
+    tasks = lsva.study_tasks(SMALL)
+    for method, reading in readings.items():
+        (task,) = chosen(tasks, dataset="heart", method=method, protocol="paper", fold=0)
+        assert task.options == {"scale": "quick", "folds": 5, "head": "1-nn"} | reading
+
+
+def test_the_remark_counts_what_the_sign_explains(store):
+    errors = {"KLSVA": 0.5, "KLSVA sign": 0.19, "KMMDA": 0.19, "KMMDA sign": 0.19}
+    for task in lsva.study_tasks(SMALL, "II"):
+        if task.dataset == "heart" and task.method in errors:
+            result = Result("error", errors[task.method], {}, 1)
+            store.write(task, [result], seconds=0.0)
+    (table,) = lsva.tables(store, SMALL)
+    assert "agrees with or is near to 2 of 2 printed" in table.remark
+    assert "on all their components to 1." in table.remark
+    assert table.explained() == 1
+
+
+def test_a_printed_number_counts_once_and_variants_do_not(store):
+    """1-NN is printed in the tables of linear and of kernel methods."""
+    for number in TABLES:
+        for task in lsva.study_tasks(SMALL, number):
+            store.write(task, [Result("error", 0.2, {"head": "1-nn"}, 1)], seconds=0.0)
+    made = [t for t in lsva.tables(store, SMALL) if t.number in TABLES]
+    counted = [(c.row, c.column) for table in made for c in table.cells if c.counted and c.mark]
+    assert len(counted) == len(set(counted)) == sum(sum(t.counts().values()) for t in made)
+    places = {place for number in TABLES for place in printed("lsva", number)}
+    assert set(counted) == places
+    assert made[1].cell("heart", "1-NN").mark
+    assert made[1].cell("heart", "KLSVA sign").printed == 18.89
 
 
 def fill(store, size, error, skipped=()):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import literal_planes
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from marginfold.data import cross_planes
@@ -11,7 +14,7 @@ from marginfold.errors import InvalidParameterError, SolverError
 from marginfold.papers import mrgepsvm
 from marginfold.papers import paper_data as data
 from marginfold.papers.mrgepsvm import line_ends, methods, runs
-from marginfold.papers.paper_data import rows_and_labels, split_scaled
+from marginfold.papers.paper_data import rows_and_labels, scaled_fold, split_scaled
 from marginfold.protocols.cells import NOT_COMPUTED
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import RecordStore, Result
@@ -55,9 +58,9 @@ def no_data(tmp_path, monkeypatch):
 @pytest.mark.parametrize("size", STUDY_SIZES.values(), ids=str)
 def test_the_plan(size):
     n = size.n_seeds
-    tuned, nested = 4 * n, 5 * n * size.controls
+    tuned, nested = 5 * n, 5 * n * size.controls  # four printed columns and an untuned one
     sizes = {"1": 6 * (tuned + 5 * nested), "2": 3 * (tuned + 6 * nested), "3": 9, "4": 9}
-    sizes |= {"5": 25 * n * (2 if size.name == "full" else 1), "figure 5": 2, "figure 6": 1}
+    sizes |= {"5": 35 * n * (2 if size.name == "full" else 1), "figure 5": 2, "figure 6": 1}
     assert {name: len(runs.study_tasks(size, name)) for name in sizes} == sizes
     tasks = runs.study_tasks(size)
     assert len({task.key for task in tasks}) == len(tasks) == sum(sizes.values())
@@ -237,11 +240,9 @@ def test_a_class_with_too_few_images_is_a_reason_to_skip():
         runs.drawn(np.repeat([0, 1], 50), 110, 10, seed=0)
 
 
-@pytest.mark.parametrize("method", runs.DIGIT_METHODS)
+@pytest.mark.parametrize("method", [*runs.DIGIT_METHODS, "GEPSVM one against rest"])
 def test_digits_are_measured_on_other_images(method, monkeypatch):
     """Three digits of scikit-learn's set stand in for USPS."""
-    from sklearn.datasets import load_digits
-
     X, y = load_digits(n_class=3, return_X_y=True)
     monkeypatch.setattr(runs, "rows_and_labels", lambda name: (X, y))
     task = of(runs.digit_tasks(PLAIN), method=method, protocol="l = 10")[0]
@@ -249,6 +250,55 @@ def test_digits_are_measured_on_other_images(method, monkeypatch):
     assert 0 <= result.value < 0.15
     n_tested = 3 * 100
     assert result.value * n_tested == pytest.approx(round(result.value * n_tested))
+
+
+def test_planes_of_digits_are_those_of_each_pair_written_out():
+    X, y = load_digits(n_class=4, return_X_y=True)
+    X, params = X / 8 - 1, {"ridge": 0.125, "gamma": 1 / X.shape[1]}
+    rows, labels, new = X[::6], y[::6], X[1::6]
+    kernels = (rbf_kernel(Z, rows, gamma=params["gamma"]) for Z in (rows, new))
+    space = literal_planes.kernel_space(*kernels, "rkhs")
+    options = {"ridge": params["ridge"], "normalize": False, "multiclass": "one_vs_one"}
+    planes = literal_planes.gepsvm(space, labels, **options)
+    distances = np.column_stack([plane.distances_new for plane in planes])
+    model = methods.estimator("GEPSVM", params, runs.DIGIT_SETTING).fit(rows, labels)
+    assert len(planes) == len(model.planes_) == 12
+    np.testing.assert_array_equal(model.predict(new), literal_planes.votes(distances, 4))
+    rest = methods.estimator("GEPSVM one against rest", params, runs.DIGIT_SETTING)
+    assert len(rest.fit(rows, labels).planes_) == 4
+
+
+def test_digits_by_defaults_are_those_of_libsvm_on_grey_values_from_0_to_1(monkeypatch):
+    X, y = load_digits(n_class=3, return_X_y=True)
+    X = np.column_stack([X, np.zeros((len(X), 256 - X.shape[1]))])
+    monkeypatch.setattr(runs, "rows_and_labels", lambda name: (X, y))
+    task = of(runs.digit_tasks(PLAIN), method="SVM defaults", protocol="l = 10")[0]
+    train, test = runs.drawn(y, 110, 10, task.seed)
+    svc = SVC(C=1.0, gamma="auto").fit(X[train] / 16, y[train])
+    (result,) = runs.measure_digits(task)
+    assert result.value == pytest.approx(1 - svc.score(X[test] / 16, y[test]))
+
+
+@pytest.mark.parametrize(("number", "column"), [("1", "GEPSVM 2^-9"), ("2", "SVM defaults")])
+def test_what_was_not_tuned_stands_beside_the_printed_number_and_does_not_count(
+    number, column, tmp_path
+):
+    tasks = of(runs.study_tasks(PLAIN, number), dataset="hepatitis", method=column)
+    X, y = rows_and_labels("hepatitis")
+    with RecordStore(tmp_path) as store:
+        assert run_tasks(tasks, store).failed == 0
+        (table,) = mrgepsvm.tables(store, PLAIN)
+    cell = table.cell("hepatitis", column)
+    params = {"ridge": 2.0**-9} if number == "1" else {"C": 1.0, "gamma": 1 / X.shape[1]}
+    errors = [
+        methods.error(column.split()[0], params, scaled_fold(X, y, train, test, "whole"))
+        for seed in PLAIN.seeds
+        for train, test in folds(y, 5, seed)
+    ]
+    assert cell.value == pytest.approx(100 * (1 - np.mean(errors)))
+    assert cell.printed == printed("mrgepsvm", number)["hepatitis", column.split()[0]].value
+    assert cell.mark
+    assert not cell.counted
 
 
 def test_digits_without_data_are_skipped(no_data):

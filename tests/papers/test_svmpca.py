@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA, KernelPCA
+from sklearn.metrics.pairwise import rbf_kernel
 
 from marginfold import SVMPCA, ExactKernel
 from marginfold.data import noisy_sine
 from marginfold.errors import InvalidParameterError
 from marginfold.papers import svmpca
-from marginfold.papers.svmpca import FIGURE_WIDTH, WIDTHS, measure, rows_of, study_tasks
+from marginfold.papers.svmpca import FIGURE_WIDTH, READINGS, WIDTHS, measure, rows_of, study_tasks
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks
-from marginfold.protocols.studies import StudySize, study_size
+from marginfold.protocols.studies import StudySize, Task, study_size
 
 SMALL = StudySize("small", 2, 1, 1, 1, controls=False)
 
@@ -40,7 +41,7 @@ def points(panel, name):
 def test_the_plan(name):
     size = study_size(name)
     n = size.n_seeds
-    sizes = {"figure 2": 1 + n, "figure 4": 1 + n * len(WIDTHS), "figure 5": n}
+    sizes = {"figure 2": 1 + n, "figure 4": 1 + n * len(WIDTHS) * len(READINGS), "figure 5": n}
     assert {figure: len(study_tasks(size, figure)) for figure in sizes} == sizes
     assert len(study_tasks(size)) == sum(sizes.values())
 
@@ -112,11 +113,32 @@ def test_the_first_score_denoises_and_the_second_does_not(store, shown):
 
 def test_the_remark_counts_the_widths_at_which_the_second_score_denoises(store):
     table = svmpca.tables(store, SMALL)[1]
-    nearer = sum(
-        table.cell(row, "score 2 from curve").value < table.cell(row, "rows from curve").value
-        for row in dict.fromkeys(cell.row for cell in table.cells)
+    rows = dict.fromkeys(cell.row for cell in table.cells)
+    centred, not_centred = (
+        sum(
+            table.cell(row, column).value < table.cell(row, "rows from curve").value for row in rows
+        )
+        for column in ("score 2 from curve", "score 2 from curve, not centred")
     )
-    assert table.remark.endswith(f"at {nearer} of {len(WIDTHS)} widths.")
+    assert not_centred > centred
+    assert f"at {centred} of {len(WIDTHS)} widths" in table.remark
+    assert f"at {not_centred} of {len(WIDTHS)} if the kernel is not centred" in table.remark
+
+
+def test_the_second_score_that_is_not_centred_is_the_first_that_is():
+    """By the eigenvectors of both kernel matrices, written out."""
+    X = noisy_sine(svmpca.SINE_ROWS, random_state=0).X
+    K = rbf_kernel(X, gamma=1 / FIGURE_WIDTH)
+    H = np.eye(len(X)) - 1 / len(X)
+    first, second = np.linalg.eigh(K)[1][:, ::-1][:, :2].T
+    centred = np.linalg.eigh(H @ K @ H)[1][:, -1]
+    assert abs(np.corrcoef(second, centred)[0, 1]) > 0.99
+    assert first.std() < 0.35 * abs(first.mean())
+    options = {"width": FIGURE_WIDTH, "bias": False}
+    task = Task("svmpca", svmpca.SINE, "SVMPCA not centred", "", 0, -1, options, work=print)
+    scores = svmpca.model_of(task).fit(X).transform(X)
+    for own, literal in zip(scores.T, (first, second), strict=True):
+        assert_allclose(np.abs(own / np.linalg.norm(own)), np.abs(literal), atol=1e-7)
 
 
 def test_the_stated_numbers_of_rows_are_those_drawn(store, shown):

@@ -7,6 +7,7 @@ import dataclasses
 import re
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
 from marginfold.errors import InvalidParameterError
@@ -270,3 +271,45 @@ def test_a_caller_cannot_change_what_the_next_one_gets():
     tables("lsva").clear()
     printed("lsva", "I").clear()
     assert len(printed("lsva", tables("lsva")[0])) == 54
+
+
+TRAINED_ON = {
+    "ida_flare_solar": 666,
+    "ida_waveform": 400,
+    "ida_thyroid": 140,
+    "ida_heart": 170,
+    "ida_banana": 400,
+    "ida_breast_cancer": 200,
+}
+"""Training rows of the splits that 003 names as its third repository."""
+
+
+def test_printed_times_of_an_eigenproblem_tell_its_size():
+    """E53: t = a n^3 holds in six rows of 003 Table 3 and names other sets in two of the rest."""
+    seconds = {row: c.value for (row, m), c in printed("mrgepsvm", "3").items() if m == "GEPSVM"}
+    cubes = np.array([seconds[row] / n**3 for row, n in TRAINED_ON.items()])
+    a = np.exp(np.log(cubes).mean())
+    sizes = {row: (t / a) ** (1 / 3) for row, t in seconds.items()}
+    assert a == pytest.approx(5.1e-8, rel=0.01)
+    assert all(abs(sizes[row] / n - 1) < 0.12 for row, n in TRAINED_ON.items())
+    assert sizes["sonar"] == pytest.approx(490, abs=5)
+    assert sizes["votes"] == pytest.approx(490, abs=5)
+    assert sizes["diabetes"] == pytest.approx(130, abs=5)
+    assert seconds["sonar"] / seconds["diabetes"] == pytest.approx(52, abs=0.5)
+
+
+def test_printed_times_contradict_the_text_beside_them():
+    """E44b."""
+    linear, rbf = (
+        {place: c.value for place, c in printed("mrgepsvm", t).items()} for t in ("4", "3")
+    )
+    rows = {row for row, _ in linear}
+
+    def slower(times, one, other):
+        return sum(times[row, one] > times[row, other] for row in rows)
+
+    assert len(rows) == 9
+    assert slower(linear, "GEPSVM", "SVM") == 9
+    assert slower(linear, "GEPSVM", "TSVM") == 8
+    assert slower(linear, "MRGEPSVM", "SVM") == 3
+    assert slower(rbf, "SVM", "MRGEPSVM") == 6

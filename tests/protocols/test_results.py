@@ -43,8 +43,16 @@ def test_marks_change_exactly_at_their_bounds(side, printed, spread):
 
 
 def test_a_spread_wider_than_the_sampling_error_decides_alone():
-    assert mark(10.0 + BAND * 4.0 - 1e-9, 4.0, 10.0, 10_000) == "agrees"
-    assert mark(10.0 + BAND * 4.0 + 1e-9, 4.0, 10.0, 10_000) == "differs"
+    assert mark(10.0 + BAND - 1e-9, 1.0, 10.0, 10_000) == "agrees"
+    assert mark(10.0 + BAND + 1e-9, 1.0, 10.0, 10_000) == "differs"
+
+
+@pytest.mark.parametrize("spread", [1.5, 4.0, 40.0])
+def test_numbers_more_than_three_points_apart_never_agree(spread):
+    """A wide spread is no agreement: it says that nothing can be told."""
+    assert mark(13.0 - 1e-9, spread, 10.0, 100) == "agrees"
+    assert mark(13.0 + 1e-9, spread, 10.0, 100) == "near"
+    assert mark(13.0 + 1e-9, spread, 10.0, 10_000) == "differs"
 
 
 def test_more_rows_narrow_what_is_near():
@@ -74,7 +82,8 @@ def test_nothing_to_compare_has_no_mark():
 
 
 def test_the_rule_in_words_has_the_numbers_of_the_rule():
-    assert all(number in RULE for number in ("1.5 sqrt(2)", "0.3 points", "p (1 - p) / n"))
+    numbers = ("1.5 sqrt(2)", "0.3 points", "at most 3 points", "p (1 - p) / n")
+    assert all(number in RULE for number in numbers)
 
 
 def a_table():
@@ -179,3 +188,19 @@ def test_other_scores_are_drawn_as_they_are(y):
     assert (panel.xlabel, panel.ylabel) == ("component 1", "component 2")
     assert_array_equal(panel.series[0].y, y)
     assert scores_panel("none", []).series == []
+
+
+def test_a_cell_is_explained_by_a_reading_beside_it_that_agrees():
+    def cell(row, column, mark, counted=True):
+        return Cell(row, column, 1.0, printed=2.0, mark=mark, counted=counted)
+
+    cells = [
+        *(cell("wine", "LDA", "differs"), cell("wine", "LDA shrunk", "near", counted=False)),
+        *(cell("iris", "LDA", "differs"), cell("iris", "LDA shrunk", "differs", counted=False)),
+        *(cell("heart", "LDA", "near"), cell("heart", "LDA shrunk", "agrees", counted=False)),
+        *(cell("sonar", "LDA", "differs"), cell("sonar", "LDA2", "agrees", counted=False)),
+        cell("wine", "PCA", "differs"),
+    ]
+    table = Table("lsva", "I", "", "error %", cells, "")
+    assert table.explained() == 1
+    assert table.counts() == {"agrees": 0, "near": 1, "differs": 4}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,7 @@ from marginfold.cli.output import (
 )
 from marginfold.cli.writing import Later
 from marginfold.errors import InvalidParameterError
-from marginfold.papers import STUDIES
+from marginfold.papers import STUDIES, absent_figures
 from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_folder, check_writable
 
@@ -190,11 +190,13 @@ def _write(path: Path, made: Reproduced, size: str, folder: Path) -> None:
     from marginfold.reports import Report, paper_section, write_report
     from marginfold.reports.tables import agreement
 
-    sections = [
-        paper_section(made.tables[name], made.figures[name], title=STUDIES[name])
-        for name in made.tables
-        if made.tables[name] or made.figures[name]
-    ]
+    sections = []
+    for name, tables in made.tables.items():
+        if tables or made.figures[name]:
+            section = paper_section(tables, made.figures[name], title=STUDIES[name])
+            absent = absent_figures(name)
+            said = [*section.paragraphs, absent] if absent else section.paragraphs
+            sections.append(replace(section, paragraphs=said))
     every = [table for tables in made.tables.values() for table in tables]
     report = Report(
         "The papers, reproduced",

@@ -53,7 +53,7 @@ NAMED = 3
 class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
     """Graph embedded support vector classifier.
 
-    Solves (002 eqs. (13) and (21), in coordinates Z of the rows)
+    Solves (002 eqs. (15) and (21), in coordinates Z of the rows)
 
     ``min 1/2 w'(I + lam Z'LZ)w + sum_i C_i max(0, 1 - y_i (w'z_i + b))``
 

@@ -55,13 +55,14 @@ class LSVA(MarginSubspace):
     class_weight : "balanced", dict or None, default="balanced"
         "balanced" gives both sides of each task the same total cost; then a task is exhausted only
         when the means of its sides coincide.
-    tasks : {"auto", "one_vs_rest", "greedy", "splits"}, default="auto"
+    tasks : {"auto", "one_vs_rest", "by_size", "greedy", "splits"}, default="auto"
         How classes become two-sided tasks: "one_vs_rest" is the papers' round robin over the
-        classes, "greedy" takes the class with the largest gain next, and "splits" are bipartitions
-        of the classes that part the pairs which the components so far confuse.  "auto" is "splits"
-        if there are more than two classes and ``n_components`` is smaller than their number, else
-        "one_vs_rest".  The first k of m components are those of a fit with ``n_components=k`` if
-        both numbers mean the same tasks.
+        classes, "by_size" the same with the heaviest class first (000 section III names the number
+        of samples), "greedy" takes the class with the largest gain next, and "splits" are
+        bipartitions of the classes that part the pairs which the components so far confuse.
+        "auto" is "splits" if there are more than two classes and ``n_components`` is smaller than
+        their number, else "one_vs_rest".  The first k of m components are those of a fit with
+        ``n_components=k`` if both numbers mean the same tasks.
     deflation : {"orthogonal", "uncorrelated"}, default="uncorrelated"
         In what each component differs from all before it.  "uncorrelated" is ``w'S w_j = 0``, S the
         scatter of all training rows about their mean (with weights, unlabelled ones included): the

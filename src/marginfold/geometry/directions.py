@@ -270,7 +270,7 @@ def successive_directions(
         _Track(
             scale,
             C,
-            make_schedule(c),
+            make_schedule(labelled.masses),
             Deflation.none(r, scatter if uncorrelated else None),
             NewParts(scatter, nothing, nothing),
         )

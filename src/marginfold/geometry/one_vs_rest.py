@@ -60,19 +60,23 @@ class LabelledRows:
         """Return the cost of the hinge loss of a row of weight 1, for each class."""
         costs = self.factors
         if self.balanced:
-            masses = np.bincount(self.codes, self.weights, self.n_classes) * costs
+            masses = self.masses * costs
             positive = self.class_signs(task) > 0
             total, above = masses.sum(), masses[positive].sum()
             costs = costs * np.where(positive, total / (2 * above), total / (2 * (total - above)))
         return np.asarray(C * costs)
+
+    @cached_property
+    def masses(self) -> Array:
+        """The total weight of each class."""
+        return np.bincount(self.codes, self.weights, self.n_classes)
 
     def lean(self, task: Task) -> float:
         """Return by how much the sides differ in total cost, as a share: 1 for all on the positive.
 
         A constant costs least where it agrees with the dearer side.
         """
-        masses = np.bincount(self.codes, self.weights, self.n_classes)
-        masses = masses * self.class_costs(task, 1.0)
+        masses = self.masses * self.class_costs(task, 1.0)
         return float(self.class_signs(task) @ masses / masses.sum())
 
     def costs(self, task: Task, C: float) -> Array:
@@ -180,6 +184,17 @@ class RoundRobin:
             return None
         self._queue.append(self._queue.pop(0))
         return self._queue[-1]
+
+
+class BySize(RoundRobin):
+    """The same with the heaviest class first (000 section III: "the number of samples").
+
+    Of equal masses the earlier class.
+    """
+
+    def __init__(self, masses: Array) -> None:
+        super().__init__(len(masses))
+        self._queue.sort(key=lambda task: -float(masses[task[0]]))
 
 
 class Greedy:
@@ -303,11 +318,13 @@ def _settled(signs: Array, H: Array, means: Array) -> Array:
     return settled
 
 
-SCHEDULES: dict[str, Callable[[int], Schedule]] = {
-    "one_vs_rest": RoundRobin,
-    "greedy": Greedy,
-    "splits": Splits,
+SCHEDULES: dict[str, Callable[[Array], Schedule]] = {
+    "one_vs_rest": lambda masses: RoundRobin(len(masses)),
+    "by_size": BySize,
+    "greedy": lambda masses: Greedy(len(masses)),
+    "splits": lambda masses: Splits(len(masses)),
 }
+"""By their names, as functions of the total weights of the classes."""
 
 AUTO = "auto"
 """Bipartitions for fewer components than one-vs-rest tasks, else the papers' round robin."""

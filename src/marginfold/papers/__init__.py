@@ -24,6 +24,38 @@ STUDIES = {
 }
 """The papers by the name of their study."""
 
+ABSENT_FIGURES = {
+    "wsvda": {"1": "a sketch of a plane in space and of a line in that plane, without data"},
+    "mrgepsvm": {
+        "1": "a sketch of a support vector machine, without data",
+        "2": "a sketch of a twin support vector machine, without data",
+        "3": "a sketch of a point and its projection on a plane",
+        "4": "a sketch of two projections; what it claims of neighbors is tested instead (E35)",
+        "6": "error rates on recordings of drivers, which are not published: the paper names no "
+        "source and describes neither features nor rows",
+    },
+    "svmpca": {
+        "1": "a diagram of two targets against one",
+        "3": "a diagram of the map to the feature space and to the scores (E52)",
+    },
+}
+"""Figures of the papers that are not drawn, and why; 002 has none."""
+
+
+def absent_figures(name: str) -> str:
+    """Return in one sentence which figures of a paper are not drawn and why; nothing if all are.
+
+    Examples
+    --------
+    >>> from marginfold.papers import absent_figures
+    >>> absent_figures("wsvda")
+    'Not drawn: Figure 1, a sketch of a plane in space and of a line in that plane, without data.'
+    >>> absent_figures("lsva")
+    ''
+    """
+    reasons = [f"Figure {n}, {why}" for n, why in ABSENT_FIGURES.get(name, {}).items()]
+    return f"Not drawn: {'; '.join(reasons)}." if reasons else ""
+
 
 def study(name: str) -> Any:
     """Return the module of a paper.

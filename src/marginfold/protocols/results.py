@@ -21,10 +21,13 @@ WIDTH = 1.5 * np.sqrt(2.0)
 LEAST_SPREAD = 0.3
 """Points: the spread over seeds counts as at least this much."""
 
+MOST_APART = 3.0
+"""Points: numbers further apart than this never agree, however much ours spread."""
+
 RULE = (
     "agrees: |ours - printed| <= 1.5 sqrt(2) max(s, 0.3 points), s our standard deviation over "
-    "seeds; near: within 1.5 sqrt(2) sqrt(p (1 - p) / n), the sampling error of a share p of n "
-    "rows; differs: neither"
+    "seeds, and at most 3 points; near: within 1.5 sqrt(2) sqrt(p (1 - p) / n), the sampling error "
+    "of a share p of n rows; differs: neither"
 )
 """The rule behind the marks, in words."""
 
@@ -119,6 +122,24 @@ class Table:
         ]
         return {mark: marks.count(mark) for mark in (AGREES, NEAR, DIFFERS)}
 
+    def explained(self) -> int:
+        """Return how many cells differ that a column beside them, with another reading, explains.
+
+        Such a column is not counted, its name begins with that of the cell's column, and its own
+        cell in the same row agrees or is near.
+        """
+        return sum(
+            any(
+                other.row == cell.row
+                and not other.counted
+                and other.column.startswith(f"{cell.column} ")
+                and other.mark in (AGREES, NEAR)
+                for other in self.cells
+            )
+            for cell in self.cells
+            if cell.counted and cell.mark == DIFFERS
+        )
+
     def cell(self, row: str, column: str) -> Cell:
         """Return the cell in a place."""
         for cell in self.cells:
@@ -194,7 +215,7 @@ def mark(value: float | None, spread: float | None, printed: float | None, n_row
     if value is None or printed is None:
         return NOT_COMPARED
     difference = abs(value - printed)
-    if difference <= WIDTH * max(spread or 0.0, LEAST_SPREAD):
+    if difference <= min(WIDTH * max(spread or 0.0, LEAST_SPREAD), MOST_APART):
         return AGREES
     p = printed / 100.0
     if difference <= WIDTH * 100.0 * float(np.sqrt(max(p * (1.0 - p), 0.0) / n_rows)):

@@ -117,7 +117,7 @@ class StudySize:
 STUDY_SIZES = {
     "quick": StudySize("quick", 2, 5, 3, 5, controls=False),
     "standard": StudySize("standard", 5, 8, 3, 8, controls=True),
-    "full": StudySize("full", 5, 30, 8, 12, controls=True),
+    "full": StudySize("full", 5, 30, 30, 12, controls=True),
 }
 """quick: minutes, to look; standard: five seeds, coarse grids; full: the papers' grids."""
 

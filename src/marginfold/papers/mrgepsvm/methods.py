@@ -44,15 +44,26 @@ TWIN_RIDGE = 2.0**-9
 NEVER = 2.0
 """The error of parameters for which a method has no solution: more than any share."""
 
-Params = Mapping[str, float]
+Params = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the paper leaves open and is not chosen: the Tikhonov term and the heat width."""
+    """What the paper leaves open and is not chosen.
+
+    Attributes
+    ----------
+    tikhonov : {"dual", "rkhs"}
+        The Tikhonov term.
+    width : float or "auto"
+        Heat width of the graph.
+    multiclass : {"one_vs_one", "one_vs_rest"}
+        Planes of each pair of classes, or of each class against all others.
+    """
 
     tikhonov: str = "dual"
     width: float | str = 2.0
+    multiclass: str = "one_vs_rest"
 
 
 PRINTED_SETTING = Setting()
@@ -69,6 +80,13 @@ TUNED = {
 
 PRINTED = ("MRGEPSVM", "TSVM", "GEPSVM", "SVM")
 """Columns of Tables 1 and 2."""
+
+UNTUNED: dict[str, dict[str, dict[str, Any]]] = {
+    "linear": {"GEPSVM 2^-9": {"ridge": 2.0**-LARGEST_EXPONENT}},
+    "rbf": {"SVM defaults": {"C": 1.0, "gamma": "auto"}},
+}
+"""Parameters that were not chosen, by kernel and column: the smallest ridge of the grid, and the
+defaults of LIBSVM, whose gamma is 1/d.  They stand beside the printed number of the first word."""
 
 CONTROLS = {
     "linear": (*PRINTED, "MRGEPSVM numerator"),
@@ -120,7 +138,9 @@ def candidates(method: str, tried: Grid) -> list[dict[str, float]]:
 def estimator(method: str, params: Params, setting: Setting = PRINTED_SETTING) -> Any:
     """Return an unfitted estimator, with the rbf kernel if there is a gamma."""
     name, _, variant = method.partition(" ")
-    common: dict[str, Any] = {"normalize": False, "multiclass": "one_vs_rest"}
+    against_rest = variant == "one against rest"
+    multiclass = "one_vs_rest" if against_rest else setting.multiclass
+    common: dict[str, Any] = {"normalize": False, "multiclass": multiclass}
     if "gamma" in params:
         common["tikhonov"] = "rkhs" if variant == "rkhs" else setting.tikhonov
         common["kernel"] = ExactKernel("rbf", gamma=params["gamma"])

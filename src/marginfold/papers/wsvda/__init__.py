@@ -275,7 +275,7 @@ def _settings() -> str:
 def figures(store: RecordStore, size: StudySize) -> list[Figure]:
     """Return Figures 2, 3 and 4, as far as there are records."""
     evidence = Evidence(store, study_tasks(size))
-    made = [_pairs_figure(evidence)] + [_curves_figure(name, evidence, size) for name in PANELS]
+    made = [_pairs_figure(evidence)] + [_curves_figure(name, evidence) for name in PANELS]
     return [figure for figure in made if figure.panels]
 
 
@@ -306,17 +306,18 @@ def _pair_panel(method: str, pair: tuple[int, int], records: Sequence[Record]) -
     return Panel(method, series, f"{what} {pair[0]}", f"{what} {pair[1]}")
 
 
-def _curves_figure(name: str, evidence: Evidence, size: StudySize) -> Figure:
+def _curves_figure(name: str, evidence: Evidence) -> Figure:
     panels = [panel for row, head in PANELS[name] if (panel := _curves_panel(row, head, evidence))]
     folds = ", ".join(f"{row} {PROBLEMS[row].n_folds}" for row in runs.CURVES[name])
-    protocols = list(dict.fromkeys(_shuffled_protocol(row) for row in runs.CURVES[name]))
+    protocols = list(dict.fromkeys(_in_order(row) for row in runs.CURVES[name]))
     return Figure(
         STUDY,
         name.removeprefix("figure "),
         TITLES[name],
-        f"Trained on one random fold, tested on the others (folds: {folds}); mean over folds, "
-        f"band: standard deviation over {size.n_seeds} partitions. Scaled as in Table 3. LDA has "
-        "one component; a curve ends where some fold has nothing left to separate.",
+        f"Trained on one of the paper's folds, windows in the order of the file, tested on the "
+        f"others (folds: {folds}); mean over folds; there is one such partition, so no spread. "
+        "Scaled as in Table 3, whose numbers are the tops of these curves. LDA has one component; "
+        "a curve ends where some fold has nothing left to separate.",
         panels,
         source={"study": STUDY, "dataset": list(runs.CURVES[name]), "protocol": protocols},
     )
@@ -325,7 +326,7 @@ def _curves_figure(name: str, evidence: Evidence, size: StudySize) -> Figure:
 def _curves_panel(row: str, head: str, evidence: Evidence) -> Panel | None:
     series = []
     for method in runs.EMBEDDINGS:
-        found = evidence.records(dataset=row, method=method, protocol=_shuffled_protocol(row))
+        found = evidence.records(dataset=row, method=method, protocol=_in_order(row))
         accuracies = curve([r for r in found if r.params.get("head") in (HEADS[head], None)])
         if accuracies.size:
             x = np.arange(1, accuracies.shape[1] + 1)
@@ -353,5 +354,5 @@ def curve(records: Sequence[Record]) -> Array:
     return PERCENT * (1.0 - np.array(means)) if depth else np.zeros((0, 0))
 
 
-def _shuffled_protocol(row: str) -> str:
-    return runs.protocol(runs.SHUFFLED, PROBLEMS[row].scaling)
+def _in_order(row: str) -> str:
+    return runs.protocol(runs.IN_ORDER, PROBLEMS[row].scaling)

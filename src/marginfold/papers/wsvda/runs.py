@@ -203,7 +203,7 @@ def _tasks(name: str, size: StudySize) -> Iterable[Task]:
         yield from _pictures(size)
     for row in CURVES.get(name, ()):
         for method in EMBEDDINGS:
-            yield from _runs(row, method, SHUFFLED, PROBLEMS[row].scaling, size)
+            yield from _runs(row, method, IN_ORDER, PROBLEMS[row].scaling, size)
     for row in PROBLEMS if name == "3" else ():
         yield from _row(row, size)
 
