@@ -146,7 +146,7 @@ def die(block):
 
 
 def test_work_that_kills_its_worker_is_given_up(data, client, small_blocks):
-    from clusters import complete
+    from clusters import complete, wait_for
 
     from marginfold.on_dask.blocks import DaskBlocks, tasks
 
@@ -154,6 +154,7 @@ def test_work_that_kills_its_worker_is_given_up(data, client, small_blocks):
     with pytest.raises(WorkerLostError, match="smaller chunks"):
         DaskBlocks(made, np.array([1]), 1).map(die)
     complete(client)
+    assert wait_for(lambda: not client.futures)  # an error keeps nothing there
 
 
 def one_row(number):

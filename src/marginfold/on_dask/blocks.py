@@ -122,15 +122,18 @@ def computed(wanted: Sequence[Delayed], *, stage: str) -> list[Any]:
         return results
     with quiet():
         futures = client.compute(list(wanted), retries=RETRIES)
-    for done, _ in enumerate(distributed.as_completed(futures), 1):
-        report(stage, done, len(futures))
     try:
+        for done, _ in enumerate(distributed.as_completed(futures), 1):
+            report(stage, done, len(futures))
         return list(client.gather(futures))
     except distributed.KilledWorker as killed:
         raise WorkerLostError(
             f"The workers died again and again at {stage!r} (killed, or out of memory: {killed}). "
             "Use smaller chunks, X.rechunk(...), or workers with more memory."
         ) from killed
+    finally:
+        for future in futures:  # the client keeps an error, whose frames keep the future
+            future.release()
 
 
 def current_client() -> Any:
