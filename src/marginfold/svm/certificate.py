@@ -96,7 +96,7 @@ def evaluate(problem: SVMProblem, coef: Array, dual: Array, bound: float) -> Poi
     objective += rounding * float(c[near].sum())
     if _is_doubtful(objective, bound):
         factor = 1.0 + 2.0 * (shortest + rounding)
-        stretched = factor**2 * size + float(c @ np.maximum(1.0 - factor * margins, 0.0))
+        stretched = factor * factor * size + float(c @ np.maximum(1.0 - factor * margins, 0.0))
         if stretched < objective:
             return Point(factor * coef, factor * intercept, dual, stretched, bound)
     return Point(coef, intercept, dual, objective, bound)
