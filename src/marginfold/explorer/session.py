@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
@@ -35,7 +36,7 @@ from marginfold.explorer.methods import (
     planned,
     settings_of,
 )
-from marginfold.explorer.one_file import KeptAnswer, one_file, without_server
+from marginfold.explorer.one_file import FILE_DIGITS, KeptAnswer, coarser, one_file, without_server
 from marginfold.explorer.source import script
 from marginfold.explorer.table import Table, open_sent, open_table, prepared_table
 from marginfold.linalg.tall import Array
@@ -546,7 +547,8 @@ class Session:
             answers.append(KeptAnswer("fit", request, kept, coordinates))
             if path is not None:
                 weight = each.params["graph_weight"]
-                answers.append(KeptAnswer("path", request, *self._path_answer(*path, weight)))
+                path_body, steps = self._path_answer(*path, weight)
+                answers.append(KeptAnswer("path", request, path_body, coarser(steps)))
         return one_file(self.table.opened.name, answers, _plainly(shown))
 
     def _latest_maps(self) -> list[int]:
@@ -564,7 +566,7 @@ class Session:
         table = self.table
         columns = [str(name) for name in table.opened.frame.columns]
         fits_in = len(table.labels) * len(columns) <= MOST_CELLS
-        cells = table.cells(np.arange(len(table.labels))) if fits_in else []
+        cells = table.cells(np.arange(len(table.labels)), FILE_DIGITS) if fits_in else []
         return KeptAnswer("rows", {}, {"columns": columns, "cells": cells}, {})
 
     def _path_of(self, shown: _Map) -> tuple[int, _Path] | None:
@@ -622,7 +624,9 @@ def _plainly(maps: list[_Map]) -> str:
     parts = []
     for shown in maps:
         Z = fits.two_axes(shown.fitted.coordinates)
-        drawing = picture("svg", shown.table, shown.rows.labels, Z, shown.method, [0, 1])
+        drawing = picture("png", shown.table, shown.rows.labels, Z, shown.method, [0, 1])
+        source = f"data:image/png;base64,{b64encode(drawing).decode()}"
         text = f"Held-out error: {shown.fitted.held_out_error}"
-        parts.append(f"<figure>{drawing.decode()}<figcaption>{escape(text)}</figcaption></figure>")
+        image = f'<img alt="{escape(shown.method)}" src="{source}">'
+        parts.append(f"<figure>{image}<figcaption>{escape(text)}</figcaption></figure>")
     return "".join(parts)

@@ -364,10 +364,10 @@ class Table:
             "says nothing",
         )
 
-    def cells(self, ids: Array) -> list[list[str]]:
+    def cells(self, ids: Array, digits: int = 15) -> list[list[str]]:
         """Return the rows as they stand in the table, as texts."""
         part = self.opened.frame.iloc[np.asarray(self.frame.index)[ids]]
-        texts = [[_text(value) for value in part[name].tolist()] for name in part.columns]
+        texts = [[_text(value, digits) for value in part[name].tolist()] for name in part.columns]
         return [list(row) for row in zip(*texts, strict=True)]
 
 
@@ -404,8 +404,8 @@ def _faults(features: pd.DataFrame, reading: Reading) -> dict[str, str]:
     return found
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, digits: int) -> str:
     """Return a cell as a person writes it; nothing where nothing is."""
     if value is None or str(value) in ("nan", "NaT", "<NA>"):
         return ""
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

@@ -29,7 +29,7 @@ export function staticTransport(page: KeptPage): Transport {
       if (name !== "rows") return answer(keyOf(name, params));
       const all = await answer(ALL_ROWS);
       const { ids } = params as { ids: number[] };
-      return { ...all, body: { ...all.body, cells: ids.map((id) => all.body.cells[id]) } };
+      return { ...all, body: { ...all.body, cells: ids.map((id) => all.body.cells[id] ?? []) } };
     },
     close() {},
   };
