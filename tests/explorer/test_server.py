@@ -378,7 +378,7 @@ def test_ctrl_c_ends_the_command_in_a_second_with_a_fit_running_and_leaves_no_fi
 
 
 PATIENCE = 4.0
-"""Seconds to end, on a machine that may have ten other processes to serve: alone it takes 0.4."""
+"""Seconds to end, on a machine that may have ten other processes to serve."""
 
 
 def children(pid: int) -> list[int]:
