@@ -1,0 +1,121 @@
+"""Fitted models as ONNX files, which run without Python (extra ``onnx``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.model_selection.subspace_search import SubspaceSearchCV
+from marginfold.runtime.extras import require
+from marginfold.validation.parameters import shown
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+__all__ = ["register_converters", "to_onnx"]
+
+
+def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto:
+    """Return a fitted estimator, or a pipeline with some, as an ONNX model.
+
+    Transformers have the output ``variable``: what `transform` returns.  Classifiers have
+    ``label`` (`predict`) and ``scores`` (`decision_function`, a vector for two classes), those
+    with planes also ``distances``; `NeighborsClassifier` has ``label`` and ``probabilities``.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Fitted.  All estimators with the linear kernel, and with the kernels rbf, poly and linear of
+        `ExactKernel` and `LowRankKernel`; `MarginMap` with a classifier of this package.  Of a
+        search the best estimator is taken; other steps of a pipeline are left to skl2onnx.
+    X : array or data frame, optional
+        Some rows, if the inputs cannot be told from the model: each column of a data frame
+        becomes an input with its name.
+    dtype : {np.float32, np.float64}, default=np.float32
+        Type of numbers that go in and come out.  Nodes of marginfold compute in float64 in either
+        case, those of other steps in this type.
+
+    Returns
+    -------
+    onnx.ModelProto
+        ``model.SerializeToString()`` is what a file holds.
+
+    Notes
+    -----
+    The model does not check its rows: NaN gives NaN.  ``skl2onnx.to_onnx`` converts the same
+    estimators after `register_converters`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from marginfold import GESVC, to_onnx
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), GESVC(kernel="rbf")).fit(X, y)
+    >>> exported = to_onnx(model, dtype=np.float64)
+    >>> [output.name for output in exported.graph.output]
+    ['label', 'scores']
+    """
+    register_converters()
+    check_is_fitted(model)
+    if dtype not in (np.float32, np.float64):
+        raise InvalidParameterError(f"dtype must be np.float32 or np.float64; got {shown(dtype)}.")
+    import skl2onnx
+
+    opened = _opened(model, last=True)
+    return skl2onnx.to_onnx(opened, initial_types=_inputs(model, X, np.dtype(dtype)))
+
+
+def register_converters() -> None:
+    """Teach skl2onnx the estimators of this package, for ``skl2onnx.to_onnx``.
+
+    Examples
+    --------
+    >>> from marginfold.onnx import register_converters
+    >>> register_converters()
+    """
+    require("onnx", "skl2onnx")
+    from marginfold.onnx.converters import register
+
+    register()
+
+
+def _opened(model: Any, *, last: bool) -> Any:
+    """Return a model without searches: the best estimator in the place of each."""
+    if isinstance(model, Pipeline):
+        steps = [
+            (name, _opened(step, last=last and place == len(model.steps) - 1))
+            for place, (name, step) in enumerate(model.steps)
+        ]
+        return Pipeline(steps)
+    if not hasattr(model, "best_estimator_"):
+        return model
+    best = model.best_estimator_
+    if isinstance(model, SubspaceSearchCV) and not last:
+        best = best.named_steps["subspace"]
+    return _opened(best, last=last)
+
+
+def _inputs(model: Any, X: Any, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
+    """Return names and types of the inputs."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
+
+    numbers = FloatTensorType if dtype == np.float32 else DoubleTensorType
+    if hasattr(X, "columns"):
+        return [
+            (str(name), (numbers if X[name].dtype.kind in "biuf" else StringTensorType)([None, 1]))
+            for name in X.columns
+        ]
+    n_features = getattr(model, "n_features_in_", None) if X is None else np.shape(X)[1]
+    if n_features is None:
+        raise InvalidInputError(
+            f"{shown(model)} does not say how many columns it takes; give some rows: "
+            "to_onnx(model, X)."
+        )
+    return [("X", numbers([None, n_features]))]
