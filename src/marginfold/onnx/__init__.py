@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
-from marginfold.model_selection.subspace_search import SubspaceSearchCV
+from marginfold.onnx.steps import opened
 from marginfold.runtime.extras import require
 from marginfold.validation.parameters import shown
 
@@ -68,8 +68,10 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
         raise InvalidParameterError(f"dtype must be np.float32 or np.float64; got {shown(dtype)}.")
     import skl2onnx
 
-    opened = _opened(model, last=True)
-    return skl2onnx.to_onnx(opened, initial_types=_inputs(model, X, np.dtype(dtype)))
+    inputs = _inputs(model, X, np.dtype(dtype))
+    found = opened(model)
+    options = {"zipmap": False} if is_classifier(found) else None
+    return skl2onnx.to_onnx(found, initial_types=inputs, options=options)
 
 
 def register_converters() -> None:
@@ -84,22 +86,6 @@ def register_converters() -> None:
     from marginfold.onnx.converters import register
 
     register()
-
-
-def _opened(model: Any, *, last: bool) -> Any:
-    """Return a model without searches: the best estimator in the place of each."""
-    if isinstance(model, Pipeline):
-        steps = [
-            (name, _opened(step, last=last and place == len(model.steps) - 1))
-            for place, (name, step) in enumerate(model.steps)
-        ]
-        return Pipeline(steps)
-    if not hasattr(model, "best_estimator_"):
-        return model
-    best = model.best_estimator_
-    if isinstance(model, SubspaceSearchCV) and not last:
-        best = best.named_steps["subspace"]
-    return _opened(best, last=last)
 
 
 def _inputs(model: Any, X: Any, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:

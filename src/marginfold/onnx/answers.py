@@ -21,6 +21,7 @@ from marginfold.feature_maps.feature_map import CheckedMap
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
 from marginfold.onnx.maps import check_map, coordinates, images
 from marginfold.onnx.nodes import Value
+from marginfold.onnx.steps import Standardised
 from marginfold.validation.parameters import shown
 
 
@@ -57,6 +58,8 @@ def answers(x: Value, model: Any) -> list[Value]:
     """Return the outputs of a model for rows x: an image, or classes with what decides them."""
     if isinstance(model, Projection):
         return [images(x, model.feature_map_, model._scaled_directions())]
+    if isinstance(model, Standardised):
+        return [(x - model.mean) / model.scale]
     if isinstance(model, CheckedMap):
         return [coordinates(x, model)]
     if isinstance(model, MarginMap):
@@ -81,6 +84,11 @@ def _classes(scores: Value, model: Any, *, alone: bool) -> Value:
     else:
         codes = graph.node("ArgMax", scores, axis=1, keepdims=0)
     return graph.node("Gather", class_labels(model), codes, axis=0)
+
+
+def both_sides(score: Value) -> Value:
+    """Return a score for each of two classes: the negative one, and the one that is given."""
+    return score.graph.node("Unsqueeze", score, np.array([1])) * [[-1.0, 1.0]]
 
 
 def class_labels(model: Any) -> Any:
@@ -152,7 +160,7 @@ def _nearness(distances: Value, model: NearestPlane) -> Value:
 def _votes(x: Value, model: NeighborsClassifier) -> Value:
     """Return the shares of the votes; of equally near rows the earlier ones count."""
     graph, k = x.graph, min(int(model.n_neighbors), len(model._rows))
-    gaps = graph.node("Unsqueeze", x, np.array([1], dtype=np.int64)) - model._rows[None]
+    gaps = graph.node("Unsqueeze", x, np.array([1])) - model._rows[None]
     nearness = -(gaps * gaps).sum(2, keepdims=False)
     found = graph.largest(nearness, k)
     votes = graph.node("Gather", np.eye(len(model.classes_))[model._codes], found, axis=0)
@@ -166,7 +174,7 @@ def _map_images(x: Value, model: MarginMap) -> Value:
         (x,) = answers(x, step)
     graph, margins = x.graph, _scores(x, classifier)
     if len(model.classes_) == 2:
-        margins = graph.node("Unsqueeze", margins, np.array([1], dtype=np.int64)) * [[-1.0, 1.0]]
+        margins = both_sides(margins)
     weights = graph.node("Softmax", margins / model.scale_ * model.sharpness_, axis=1)
     placed = weights @ model.anchors_
     if model.second_axis_ is None:

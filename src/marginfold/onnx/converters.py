@@ -12,6 +12,7 @@ from skl2onnx.common.data_types import (
     Int64TensorType,
     StringTensorType,
 )
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.estimators.discriminant import KDA, LDA
@@ -24,30 +25,39 @@ from marginfold.estimators.lsva import LSVA
 from marginfold.estimators.margin_map import MarginMap
 from marginfold.estimators.mmda import MMDA
 from marginfold.estimators.mrgepsvm import GEPSVC, MRGEPSVC
+from marginfold.estimators.multiclass import OneVsRestClassifier
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
-from marginfold.onnx.answers import answers, check_model, class_labels
+from marginfold.onnx.answers import answers, both_sides, check_model, class_labels
 from marginfold.onnx.nodes import Graph
+from marginfold.onnx.steps import Standardised
 
 ESTIMATORS = (
     *(GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding),
     *(LapSVC, LaplacianEigenmaps, LocallyLinearEmbedding, MarginMap, TwinSVC),
-    *(ExactKernel, Linear, LowRankKernel, NeighborsClassifier),
+    *(ExactKernel, Linear, LowRankKernel, NeighborsClassifier, Standardised),
 )
 """All that have converters; some of these only say why there can be none."""
 
 LABEL_TYPES = {"i": Int64TensorType, "b": BooleanTensorType, "f": DoubleTensorType}
 """Types of classes by the kind of their array; all others are words."""
 
+OPTIONS = {"zipmap": [False], "raw_scores": [True, False]}
+"""What skl2onnx may ask of a classifier.  Its calibration asks for raw scores, and then wants two
+columns for two classes."""
+
 
 def register() -> None:
     """Tell skl2onnx the converters of all estimators."""
     for cls in ESTIMATORS:
-        update_registered_converter(cls, _alias(cls), _set_types, _convert, parser=_parse)
+        options = OPTIONS if issubclass(cls, ClassifierMixin) else None
+        update_registered_converter(
+            cls, _alias(cls), _set_types, _convert, parser=_parse, options=options
+        )
 
 
 def _alias(cls: type) -> str:
@@ -56,42 +66,57 @@ def _alias(cls: type) -> str:
 
 def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
     """Declare the operator of a model and its outputs."""
-    check_is_fitted(model)
+    if not isinstance(model, Standardised):
+        check_is_fitted(model)
     check_model(model)
     operator = scope.declare_local_operator(_alias(type(model)), model)
     operator.inputs = inputs
-    for name, kind in _outputs(model, inputs):
+    for name, kind in _outputs(model, inputs, paired=_is_paired(scope, model)):
         operator.outputs.append(scope.declare_local_variable(name, kind))
     return operator.outputs  # type: ignore[no-any-return]
 
 
 def _set_types(operator: Any) -> None:
     """Set the types of the outputs, of which a calibration or a vote may take fewer."""
-    check_model(operator.raw_operator)
-    declared = _outputs(operator.raw_operator, operator.inputs)
+    model = operator.raw_operator
+    check_model(model)
+    paired = _is_paired(operator.scope_inst, model)
+    declared = _outputs(model, operator.inputs, paired=paired)
     for (_, kind), variable in zip(declared, operator.outputs, strict=False):
         variable.type = kind
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes of a model."""
-    graph = Graph(scope, container)
-    values = answers(graph.rows(operator.inputs), operator.raw_operator)
+    graph, model = Graph(scope, container), operator.raw_operator
+    values = answers(graph.rows(operator.inputs), model)
+    if _is_paired(container, model):
+        values[1] = both_sides(values[1])
     for value, variable in zip(values, operator.outputs, strict=False):
         graph.end(value, variable)
 
 
-def _outputs(model: Any, inputs: list[Any]) -> list[tuple[str, Any]]:
+def _is_paired(options: Any, model: Any) -> bool:
+    """Return whether two classes are to have two scores."""
+    if not isinstance(model, OneVsRestClassifier) or len(model.classes_) > 2:
+        return False
+    return bool(options.get_options(model, {"raw_scores": False})["raw_scores"])
+
+
+def _outputs(model: Any, inputs: list[Any], *, paired: bool) -> list[tuple[str, Any]]:
     """Return names and types of the outputs, in the order of `answers`."""
     Numbers = DoubleTensorType if isinstance(inputs[0].type, DoubleTensorType) else FloatTensorType
-    if not hasattr(model, "classes_") or hasattr(model, "transform"):
+    if isinstance(model, Standardised):
+        return [("variable", Numbers([None, len(model.mean)]))]
+    if not isinstance(model, ClassifierMixin):
         return [("variable", Numbers([None, model._n_features_out]))]
     label = LABEL_TYPES.get(class_labels(model).dtype.kind, StringTensorType)
     outputs = [("label", label([None]))]
     n_classes = len(model.classes_)
     if isinstance(model, NeighborsClassifier):
         return [*outputs, ("probabilities", Numbers([None, n_classes]))]
-    outputs.append(("scores", Numbers([None] if n_classes == 2 else [None, n_classes])))
+    alone = n_classes == 2 and not paired
+    outputs.append(("scores", Numbers([None] if alone else [None, n_classes])))
     if isinstance(model, NearestPlane):
         outputs.append(("distances", Numbers([None, len(model.normals_)])))
     return outputs

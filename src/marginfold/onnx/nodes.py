@@ -68,16 +68,13 @@ class Graph:
         if isinstance(given, Value):
             return given
         name = self.scope.get_unique_variable_name("marginfold_constant")
-        array = np.asarray(given)
+        array = np.array(given, order="C")
         if array.dtype.kind in "UO":
             words = [str(word).encode() for word in array.ravel()]
             tensor = make_tensor(name, TensorProto.STRING, array.shape, words)
-            self.container.initializers.append(tensor)
         else:
-            if array.dtype.kind == "f":
-                array = array.astype(np.float64)
-            tensor = from_array(np.ascontiguousarray(array), name)
-            self.container.initializers.append(tensor)
+            tensor = from_array(array, name)
+        self.container.initializers.append(tensor)
         return Value(self, name)
 
     def end(self, value: Value, variable: Any) -> None:
