@@ -186,4 +186,6 @@ def _map_images(x: Value, model: MarginMap) -> Value:
 
 
 def _steps(classifier: Any) -> list[Any]:
-    return [step for _, step in classifier.steps] if isinstance(classifier, Pipeline) else [classifier]
+    return (
+        [step for _, step in classifier.steps] if isinstance(classifier, Pipeline) else [classifier]
+    )

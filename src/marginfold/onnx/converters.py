@@ -73,7 +73,7 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
     operator.inputs = inputs
     for name, kind in _outputs(model, inputs, paired=_is_paired(scope, model)):
         operator.outputs.append(scope.declare_local_variable(name, kind))
-    return operator.outputs  # type: ignore[no-any-return]
+    return operator.outputs
 
 
 def _set_types(operator: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from onnx import TensorProto
-from onnx.helper import make_tensor
 from onnx.numpy_helper import from_array
 
 from marginfold.errors import InvalidInputError
@@ -16,6 +15,9 @@ from marginfold.linalg.tall import Array
 
 OLDEST_OPSET = 13
 """The first set of operators in which sums and softmax are those that are written here."""
+
+NUMBER_TYPES = {"FloatTensorType": TensorProto.FLOAT, "DoubleTensorType": TensorProto.DOUBLE}
+"""Types of outputs that numbers are cast to; all others are as they come."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +48,35 @@ class Graph:
         """Return values in another type."""
         return self.node("Cast", value, to=to)
 
-    def node(self, kind: str, *inputs: Any, **attributes: Any) -> Value:
-        """Add a node; numbers and arrays among its inputs become constants."""
-        names = [self.value(given).name for given in inputs]
+    def node(
+        self,
+        kind: str,
+        *inputs: Any,
+        axis: int | None = None,
+        keepdims: int | None = None,
+        to: int | None = None,
+    ) -> Value:
+        """Add a node; numbers, words and arrays among its inputs become constants."""
         name = self.scope.get_unique_variable_name(f"marginfold_{kind.lower()}")
-        node = self.scope.get_unique_operator_name(f"marginfold_{kind}")
-        self.container.add_node(kind, names, [name], name=node, **attributes)
+        attributes = {"axis": axis, "keepdims": keepdims, "to": to}
+        given = {key: value for key, value in attributes.items() if value is not None}
+        self._add(kind, inputs, [name], given)
         return Value(self, name)
 
     def largest(self, values: Value, k: int) -> Value:
         """Return the numbers of the k largest entries of each row, of equal ones the first."""
-        indices = self.scope.get_unique_variable_name("marginfold_indices")
-        unused = self.scope.get_unique_variable_name("marginfold_largest")
-        count = self.value(np.array([k], dtype=np.int64))
-        name = self.scope.get_unique_operator_name("marginfold_TopK")
-        self.container.add_node("TopK", [values.name, count.name], [unused, indices], name=name)
+        unused, indices = (
+            self.scope.get_unique_variable_name(f"marginfold_{name}")
+            for name in ("largest", "indices")
+        )
+        self._add("TopK", (values, np.array([k])), [unused, indices], {})
         return Value(self, indices)
+
+    def end(self, value: Value, variable: Any) -> None:
+        """Let a value be an output of the operator, in the type that the output has."""
+        to = NUMBER_TYPES.get(type(variable.type).__name__)
+        kind, attributes = ("Identity", {}) if to is None else ("Cast", {"to": to})
+        self._add(kind, (value,), [variable.full_name], attributes)
 
     def value(self, given: Any) -> Value:
         """Return a value of the graph as it is, and a constant for numbers, words and arrays."""
@@ -69,33 +84,17 @@ class Graph:
             return given
         name = self.scope.get_unique_variable_name("marginfold_constant")
         array = np.array(given, order="C")
-        if array.dtype.kind in "UO":
-            words = [str(word).encode() for word in array.ravel()]
-            tensor = make_tensor(name, TensorProto.STRING, array.shape, words)
-        else:
-            tensor = from_array(array, name)
+        words = array.dtype.kind == "U"
+        tensor = from_array(array.astype(object) if words else array, name)
         self.container.initializers.append(tensor)
         return Value(self, name)
 
-    def end(self, value: Value, variable: Any) -> None:
-        """Let a value be an output of the operator, in the type that the output has."""
-        kind = variable.type
-        to = _PROTO_TYPES.get(type(kind).__name__)
-        attributes = {} if to is None else {"to": to}
-        self.container.add_node(
-            "Identity" if to is None else "Cast",
-            [value.name],
-            [variable.full_name],
-            name=self.scope.get_unique_operator_name("marginfold_output"),
-            **attributes,
-        )
-
-
-_PROTO_TYPES = {
-    "FloatTensorType": TensorProto.FLOAT,
-    "DoubleTensorType": TensorProto.DOUBLE,
-}
-"""Types of outputs that numbers are cast to; all others are as they come."""
+    def _add(
+        self, kind: str, inputs: Sequence[Any], outputs: list[str], attributes: dict[str, int]
+    ) -> None:
+        names = [self.value(given).name for given in inputs]
+        name = self.scope.get_unique_operator_name(f"marginfold_{kind}")
+        self.container.add_node(kind, names, outputs, name=name, **attributes)
 
 
 @dataclass(frozen=True)
