@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +90,7 @@ class Graph:
         return Value(self, name)
 
     def _add(
-        self, kind: str, inputs: Sequence[Any], outputs: list[str], attributes: dict[str, int]
+        self, kind: str, inputs: Sequence[Any], outputs: list[str], attributes: Mapping[str, int]
     ) -> None:
         names = [self.value(given).name for given in inputs]
         name = self.scope.get_unique_operator_name(f"marginfold_{kind}")
