@@ -114,6 +114,7 @@ def test_parquet_has_an_extra_of_its_own(tmp_path):
         ("matplotlib", "from marginfold.plotting import draw", "plot"),
         ("matplotlib", "import marginfold as m; m.GainDisplay([0.5]).plot()", "plot"),
         ("jinja2", "import marginfold.reports", "cli"),
+        ("skl2onnx", "import marginfold as m; m.to_onnx(m.LDA())", "onnx"),
     ],
 )
 def test_a_module_says_what_it_needs_and_can_be_caught_by_name(missing, statement, extra):
