@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from marginfold.data.table_model import TableModel
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.onnx.steps import opened
 from marginfold.runtime.extras import require
@@ -28,10 +30,11 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
 
     Parameters
     ----------
-    model : estimator or Pipeline
+    model : estimator, Pipeline or TableModel
         Fitted.  All estimators with the linear kernel, and with the kernels rbf, poly and linear of
         `ExactKernel` and `LowRankKernel`; `MarginMap` with a classifier of this package.  Of a
-        search the best estimator is taken; other steps of a pipeline are left to skl2onnx.
+        search the best estimator is taken; other steps of a pipeline are left to skl2onnx.  Each
+        column of a table that a `TableModel` takes is an input; a missing word is empty.
     X : array or data frame, optional
         Some rows, if the inputs cannot be told from the model: each column of a data frame
         becomes an input with its name.
@@ -63,13 +66,20 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
     ['label', 'scores']
     """
     register_converters()
-    check_is_fitted(model)
     if dtype not in (np.float32, np.float64):
         raise InvalidParameterError(f"dtype must be np.float32 or np.float64; got {shown(dtype)}.")
     import skl2onnx
 
-    inputs = _inputs(model, X, np.dtype(dtype))
-    found = opened(model)
+    dtype = np.dtype(dtype)
+    if isinstance(model, TableModel):
+        from marginfold.onnx.tables import EncodedTable
+
+        steps = [("columns", EncodedTable(model, dtype)), ("method", opened(model.method))]
+        found = Pipeline(steps)
+    else:
+        check_is_fitted(model)
+        found = opened(model)
+    inputs = _inputs(model, X, dtype)
     options = {"zipmap": False} if is_classifier(found) else None
     return skl2onnx.to_onnx(found, initial_types=inputs, options=options)
 
@@ -93,6 +103,9 @@ def _inputs(model: Any, X: Any, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 
     numbers = FloatTensorType if dtype == np.float32 else DoubleTensorType
+    if isinstance(model, TableModel):
+        kinds = [*[numbers] * len(model.numbers), *[StringTensorType] * len(model.levels)]
+        return [(name, kind([None, 1])) for name, kind in zip(model.columns, kinds, strict=True)]
     if hasattr(X, "columns"):
         return [
             (str(name), (numbers if X[name].dtype.kind in "biuf" else StringTensorType)([None, 1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from skl2onnx import update_registered_converter
 from skl2onnx.common.data_types import (
     BooleanTensorType,
@@ -35,11 +36,13 @@ from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
 from marginfold.onnx.answers import answers, both_sides, check_model, class_labels
 from marginfold.onnx.nodes import Graph
 from marginfold.onnx.steps import Standardised
+from marginfold.onnx.tables import EncodedTable, encoded
 
 ESTIMATORS = (
     *(GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding),
     *(LapSVC, LaplacianEigenmaps, LocallyLinearEmbedding, MarginMap, TwinSVC),
-    *(ExactKernel, Linear, LowRankKernel, NeighborsClassifier, Standardised),
+    *(ExactKernel, Linear, LowRankKernel, NeighborsClassifier),
+    *(EncodedTable, Standardised),
 )
 """All that have converters; some of these only say why there can be none."""
 
@@ -66,7 +69,7 @@ def _alias(cls: type) -> str:
 
 def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
     """Declare the operator of a model and its outputs."""
-    if not isinstance(model, Standardised):
+    if not isinstance(model, (EncodedTable, Standardised)):
         check_is_fitted(model)
     check_model(model)
     operator = scope.declare_local_operator(_alias(type(model)), model)
@@ -89,7 +92,10 @@ def _set_types(operator: Any) -> None:
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes of a model."""
     graph, model = Graph(scope, container), operator.raw_operator
-    values = answers(graph.rows(operator.inputs), model)
+    if isinstance(model, EncodedTable):
+        values = [encoded(graph, operator.inputs, model)]
+    else:
+        values = answers(graph.rows(operator.inputs), model)
     if _is_paired(container, model):
         values[1] = both_sides(values[1])
     for value, variable in zip(values, operator.outputs, strict=False):
@@ -106,6 +112,9 @@ def _is_paired(options: Any, model: Any) -> bool:
 def _outputs(model: Any, inputs: list[Any], *, paired: bool) -> list[tuple[str, Any]]:
     """Return names and types of the outputs, in the order of `answers`."""
     Numbers = DoubleTensorType if isinstance(inputs[0].type, DoubleTensorType) else FloatTensorType
+    if isinstance(model, EncodedTable):
+        Numbers = DoubleTensorType if model.dtype == np.float64 else FloatTensorType
+        return [("variable", Numbers([None, model.n_columns]))]
     if isinstance(model, Standardised):
         return [("variable", Numbers([None, len(model.mean)]))]
     if not isinstance(model, ClassifierMixin):

@@ -16,6 +16,9 @@ from marginfold.linalg.tall import Array
 OLDEST_OPSET = 13
 """The first set of operators in which sums and softmax are those that are written here."""
 
+LABEL_ENCODER = 2
+"""The version of the operator that numbers words; skl2onnx does not write the latest one."""
+
 NUMBER_TYPES = {"FloatTensorType": TensorProto.FLOAT, "DoubleTensorType": TensorProto.DOUBLE}
 """Types of outputs that numbers are cast to; all others are as they come."""
 
@@ -72,6 +75,14 @@ class Graph:
         self._add("TopK", (values, np.array([k])), [unused, indices], {})
         return Value(self, indices)
 
+    def numbered(self, words: Value, known: Sequence[str]) -> Value:
+        """Return the place of each word among known ones; their number for all others."""
+        name = self.scope.get_unique_variable_name("marginfold_words")
+        places = {"values_int64s": list(range(len(known))), "default_int64": len(known)}
+        attributes = {"keys_strings": list(known), **places}
+        self._add("LabelEncoder", (words,), [name], attributes, ("ai.onnx.ml", LABEL_ENCODER))
+        return Value(self, name)
+
     def end(self, value: Value, variable: Any) -> None:
         """Let a value be an output of the operator, in the type that the output has."""
         to = NUMBER_TYPES.get(type(variable.type).__name__)
@@ -90,11 +101,19 @@ class Graph:
         return Value(self, name)
 
     def _add(
-        self, kind: str, inputs: Sequence[Any], outputs: list[str], attributes: Mapping[str, int]
+        self,
+        kind: str,
+        inputs: Sequence[Any],
+        outputs: list[str],
+        attributes: Mapping[str, Any],
+        home: tuple[str, int | None] = ("", None),
     ) -> None:
         names = [self.value(given).name for given in inputs]
         name = self.scope.get_unique_operator_name(f"marginfold_{kind}")
-        self.container.add_node(kind, names, outputs, name=name, **attributes)
+        domain, version = home
+        self.container.add_node(
+            kind, names, outputs, op_domain=domain, op_version=version, name=name, **attributes
+        )
 
 
 @dataclass(frozen=True)
