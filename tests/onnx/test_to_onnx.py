@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_families import CLASSIFIERS, PLANES, TRANSFORMERS, every
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits, load_wine
@@ -18,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 
 from marginfold import (
     GEPSVC,
@@ -269,7 +271,16 @@ def test_a_margin_map_of_principal_components():
     assert_same_answers(MarginMap(sharpness=2.0).fit(wide, y), wide)
 
 
-@pytest.mark.parametrize("classifier", [GEPSVC(), LapSVC(), GESVC(multiclass="one_vs_rest")])
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        GEPSVC(),
+        LapSVC(),
+        GESVC(multiclass="one_vs_rest"),
+        *(SVC(), SVC(kernel="linear"), SVC(C=10.0, kernel="poly", degree=2, coef0=1.0)),
+    ],
+    ids=repr,
+)
 def test_a_margin_map_of_another_classifier(classifier):
     for data in DATA:
         assert_same_answers(*fitted(MarginMap(classifier, sharpness=1.0), data))
@@ -351,6 +362,17 @@ def test_another_runtime_gives_the_same(model):
 # -------------------------------------------------------------------------------------- refusals
 
 
+class Strange(TransformerMixin, BaseEstimator):
+    """A step that skl2onnx does not know."""
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return X
+
+
 def own_kernel(X, Y):
     return X @ Y.T
 
@@ -361,13 +383,15 @@ REFUSED = {
     "laplacian": (GESVC(kernel="laplacian"), "got 'laplacian'"),
     "function": (GESVC(kernel=own_kernel), "got <function own_kernel"),
     "transformer": (LSVA(kernel=Nystroem(n_components=9)), "Put it into the pipeline"),
-    "eigenmaps": (LaplacianEigenmaps(), "no formula for new ones. Use LPP or NPE"),
-    "lle": (LocallyLinearEmbedding(), "no formula for new ones"),
-    "foreign map": (MarginMap(LogisticRegression()), "needs a classifier of marginfold"),
+    "eigenmaps": (LaplacianEigenmaps(), "by a search for their neighbors. Use LPP or NPE"),
+    "lle": (LocallyLinearEmbedding(), "a search for their neighbors"),
+    "foreign map": (MarginMap(LogisticRegression()), "needs SVC or a classifier of marginfold"),
     "map of a pipeline": (
         MarginMap(make_pipeline(StandardScaler(), GESVC()), sharpness=1.0),
         "Put scalers and encoders into the pipeline before the map",
     ),
+    "map of SVC": (MarginMap(SVC(kernel="sigmoid"), sharpness=1.0), "got 'sigmoid'"),
+    "foreign step": (make_pipeline(Strange(), LDA()), "skl2onnx does not convert .*Strange"),
     "map of a kernel": (MarginMap(GESVC(kernel="cosine"), sharpness=1.0), "got 'cosine'"),
     "isotonic": (CalibratedClassifierCV(GESVC(), method="isotonic"), "knows method='sigmoid'"),
     "calibrated pipeline": (

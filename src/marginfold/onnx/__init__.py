@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.data.table_model import TableModel
-from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldError
 from marginfold.onnx.steps import opened
 from marginfold.runtime.extras import require
 from marginfold.validation.parameters import shown
@@ -32,9 +32,9 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
     ----------
     model : estimator, Pipeline or TableModel
         Fitted.  All estimators with the linear kernel, and with the kernels rbf, poly and linear of
-        `ExactKernel` and `LowRankKernel`; `MarginMap` with a classifier of this package.  Of a
-        search the best estimator is taken; other steps of a pipeline are left to skl2onnx.  Each
-        column of a table that a `TableModel` takes is an input; a missing word is empty.
+        `ExactKernel` and `LowRankKernel`; `MarginMap` with a classifier of this package or
+        `SVC`.  Of a search the best estimator is taken; other steps of a pipeline are left to
+        skl2onnx.  Each column of a `TableModel` is an input; a missing word is empty.
     X : array or data frame, optional
         Some rows, if the inputs cannot be told from the model: each column of a data frame
         becomes an input with its name.
@@ -81,7 +81,15 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
         found = opened(model)
     inputs = _inputs(model, X, dtype)
     options = {"zipmap": False} if is_classifier(found) else None
-    return skl2onnx.to_onnx(found, initial_types=inputs, options=options)
+    try:
+        return skl2onnx.to_onnx(found, initial_types=inputs, options=options)
+    except MarginfoldError:
+        raise
+    except (RuntimeError, ValueError) as error:  # of a step that is not ours
+        raise InvalidInputError(
+            f"skl2onnx does not convert {shown(found)}: {str(error).splitlines()[0]} Replace the "
+            "step that it names."
+        ) from error
 
 
 def register_converters() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC
 
 from marginfold.errors import InvalidInputError
 from marginfold.estimators.direct_embedding import DirectEmbedding
@@ -18,8 +19,9 @@ from marginfold.estimators.projection import Projection
 from marginfold.estimators.second_axis import HEIGHT, WIDTH
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.feature_maps.feature_map import CheckedMap
+from marginfold.feature_maps.kernel_expansion import KernelExpansion
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
-from marginfold.onnx.maps import check_map, coordinates, images
+from marginfold.onnx.maps import EXPORTED_KERNELS, check_map, coordinates, images
 from marginfold.onnx.nodes import Value
 from marginfold.onnx.steps import Standardised
 from marginfold.validation.parameters import shown
@@ -29,8 +31,8 @@ def check_model(model: Any) -> None:
     """Refuse a fitted estimator whose answers have no nodes."""
     if isinstance(model, DirectEmbedding):
         raise InvalidInputError(
-            f"ONNX export of {type(model).__name__} is not possible: it finds coordinates of its "
-            "training rows and has no formula for new ones. Use LPP or NPE, which have."
+            f"ONNX export of {type(model).__name__} is not possible: it places new rows by a "
+            "search for their neighbors. Use LPP or NPE, which have a formula for them."
         )
     if isinstance(model, (Projection, OneVsRestClassifier)):
         check_map(model.feature_map_)
@@ -41,17 +43,22 @@ def check_model(model: Any) -> None:
 
 
 def _check_classifier(classifier: Any) -> None:
-    """Refuse a classifier of a MarginMap that is not made of this package's estimators."""
-    steps = _steps(classifier)
-    if not isinstance(steps[-1], OneVsRestClassifier) or not all(
-        isinstance(step, Projection) for step in steps[:-1]
+    """Refuse a classifier of a MarginMap that is neither of this package nor an `SVC`."""
+    *before, last = _steps(classifier)
+    if not isinstance(last, (OneVsRestClassifier, SVC)) or not all(
+        isinstance(step, Projection) for step in before
     ):
         raise InvalidInputError(
-            "ONNX export of MarginMap needs a classifier of marginfold, such as GESVC(kernel='rbf')"
-            f"; got {shown(classifier)}. Put scalers and encoders into the pipeline before the map."
+            "ONNX export of MarginMap needs SVC or a classifier of marginfold, such as "
+            f"GESVC(kernel='rbf'); got {shown(classifier)}. Put scalers and encoders into the "
+            "pipeline before the map."
         )
-    for step in steps:
+    for step in before:
         check_model(step)
+    if isinstance(last, SVC):
+        check_map(_expansion(last))
+    else:
+        check_model(last)
 
 
 def answers(x: Value, model: Any) -> list[Value]:
@@ -110,6 +117,8 @@ def class_labels(model: Any) -> Any:
 
 
 def _scores(x: Value, model: Any) -> Value:
+    if isinstance(model, SVC):
+        return _svc_scores(x, model)
     if isinstance(model, NearestPlane):
         return _nearness(_distances(x, model), model)
     return _machine_scores(x, model)
@@ -122,6 +131,29 @@ def _machine_scores(x: Value, model: GESVC) -> Value:
     if model.pairs_ is None:
         return values
     return _pair_scores(x.graph.node("Clip", values, -1.0, 1.0), len(model.classes_))
+
+
+def _svc_scores(x: Value, model: SVC) -> Value:
+    """Return ``decision_function`` of scikit-learn's SVC, one score per class."""
+    expansion, n_classes = _expansion(model), len(model.classes_)
+    if n_classes == 2:
+        return (images(x, expansion, model.dual_coef_.T) + model.intercept_).column(0)
+    pairs = class_pairs(n_classes)
+    own = np.repeat(np.arange(n_classes), model.n_support_)
+    W = np.zeros((len(own), len(pairs)))
+    for column, (first, second) in enumerate(pairs):  # its weights for each other class in turn
+        W[own == first, column] = -model.dual_coef_[second - 1, own == first]
+        W[own == second, column] = -model.dual_coef_[first, own == second]
+    return _pair_scores(images(x, expansion, W) - model.intercept_, n_classes)
+
+
+def _expansion(model: SVC) -> KernelExpansion:
+    """Return the kernel of an SVC with its support vectors."""
+    expansion = KernelExpansion(
+        model.kernel, gamma=model._gamma, degree=model.degree, coef0=model.coef0
+    )
+    rows = model.support_vectors_
+    return expansion.fit(rows) if model.kernel in EXPORTED_KERNELS else expansion
 
 
 def _pair_scores(margins: Value, n_classes: int) -> Value:
