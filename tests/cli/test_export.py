@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from cli.conftest import Command
 
 from marginfold import load_model
 
@@ -16,19 +17,20 @@ for package in ("onnx", "pandas", "skl2onnx"):
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 
-@pytest.fixture
-def saved(command):
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
     """A folder with a model of the wine data."""
+    command = Command(tmp_path_factory.mktemp("export"))
     done = command("fit", "wine", "--method", "gesvc", "--save", "wine.skops")
     assert done.returncode == 0, done.stderr
     return command
 
 
 def test_the_file_answers_as_predict_does(saved):
-    done = saved("export", "wine.skops", "wine.onnx", "--float64")
+    done = saved("export", "wine.skops", "double.onnx", "--float64")
     assert (done.returncode, done.stderr) == (0, "")
     session = onnxruntime.InferenceSession(
-        (saved.folder / "wine.onnx").read_bytes(), providers=["CPUExecutionProvider"]
+        (saved.folder / "double.onnx").read_bytes(), providers=["CPUExecutionProvider"]
     )
     names = [one.name for one in session.get_inputs()]
     assert f"inputs   {', '.join(names)}\noutputs  label, scores\n" in done.stdout
