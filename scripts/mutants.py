@@ -9,6 +9,9 @@ method against literal references and invariants.  Each finding is written at on
 goes on where it was stopped.  What survives is printed with its line; it is worth a test, or a word
 why it cannot matter.
 
+The tests are collected once and run once as they are, which tells how long each takes.  A mutant is
+a process forked from there with the code of one function replaced; quick tests come first.
+
 Tuning constants are left alone: they decide how long an answer takes, and the tests count that for
 a few of them only.
 """
@@ -17,20 +20,23 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import json
 import os
 import random
-import resource
-import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from queue import Queue
+from types import CodeType, FunctionType, ModuleType
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "src/marginfold"
@@ -53,11 +59,14 @@ WIDE = (
 )
 """Tests of what the core is for, asked when those of the room noticed nothing."""
 
-CPU_SECONDS = 400
-"""A run of tests that takes more has met a loop without end; a sound one takes a third of it."""
+LONGER, LEAST_SECONDS = 20, 20
+"""A test that takes so many times its seconds, and so many more, has met a loop without end."""
+
+SURVIVED, BY_ROOM, NOTICED, BROKEN = 0, 1, 2, 3
+OUTCOMES = {SURVIVED: "survived", BY_ROOM: "noticed by its room", NOTICED: "noticed"}
 
 COMPILED = {"svm/kernels.py", "svm/sweeps.py"}
-"""What numba compiles: what it kept of one mutant must not answer for the next."""
+"""What numba compiles."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -114,11 +123,15 @@ def main(arguments: list[str] | None = None) -> int:
     found = recorded(options.out)
     todo = [mutant for mutant in chosen if mutant not in found]
     with options.out.open("a") as out:
-        for mutant, outcome in tried(todo, options.jobs):
+
+        def report(mutant: Mutant, outcome: str) -> None:
             found[mutant] = outcome
             out.write(json.dumps(asdict(mutant) | {"outcome": outcome}) + "\n")
             out.flush()
             print(f"{len(found)}/{len(chosen)} {outcome}: {described(mutant)}", flush=True)
+
+        if todo:
+            try_all(todo, options.jobs, options.rooms, report)
     summarise([(mutant, found[mutant]) for mutant in chosen])
     return 0
 
@@ -199,74 +212,152 @@ def recorded(path: Path) -> dict[Mutant, str]:
     }
 
 
-def tried(mutants: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str]]:
-    """Yield each mutant with its outcome, as they come."""
-    with tempfile.TemporaryDirectory() as folder:
-        copies: Queue[Path] = Queue()
-        for number in range(jobs):
-            copies.put(copied(Path(folder) / str(number)))
-        with ThreadPoolExecutor(jobs) as pool:
-            futures = [(mutant, pool.submit(outcome_of, mutant, copies)) for mutant in mutants]
-            for mutant, future in futures:
-                yield mutant, future.result()
+def try_all(
+    mutants: list[Mutant], jobs: int, rooms: list[str], report: Callable[[Mutant, str], None]
+) -> None:
+    """Report each mutant with its outcome, as they come."""
+    os.chdir(ROOT)
+    tests = [f"tests/{room}" for room in rooms] + [f"{PACKAGE}/{room}" for room in rooms]
+    arguments = ["-s", "-p", "no:cacheprovider", "-p", "no:terminal", *tests, *WIDE]
+    code = pytest.main(arguments, plugins=[Trials(mutants, jobs, report)])
+    if code:
+        raise SystemExit(f"the tests could not be collected: pytest ended with {code!r}")
 
 
-def copied(folder: Path) -> Path:
-    """Copy what the tests need."""
-    for name in ("src", "tests", "scripts"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    return folder
+class Trials:
+    """A plugin that runs the collected tests on one mutant after another."""
+
+    def __init__(self, mutants: list[Mutant], jobs: int, report: Callable[[Mutant, str], None]):
+        self.mutants = mutants
+        self.jobs = jobs
+        self.report = report
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run all tests as they are, then as many as it takes for each mutant."""
+        seconds = self._as_they_are(session)
+        running: dict[int, Mutant] = {}
+        for mutant in self.mutants:
+            if len(running) == self.jobs:
+                self._wait(running)
+            parts = ordered(session.items, mutant.file, seconds)
+            running[forked(partial(_try, session, mutant, parts, seconds))] = mutant
+        while running:
+            self._wait(running)
+        return True
+
+    def _as_they_are(self, session: pytest.Session) -> dict[str, float]:
+        """Return the seconds of each test; those that fail, or are not run, have none."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / str(job) for job in range(self.jobs)]
+            for job, file in enumerate(files):
+                forked(partial(_time, session, session.items[job :: self.jobs], file))
+            for _ in files:
+                os.wait()
+            return {name: s for file in files for name, s in json.loads(file.read_text()).items()}
+
+    def _wait(self, running: dict[int, Mutant]) -> None:
+        process, status = os.wait()
+        code = os.waitstatus_to_exitcode(status)
+        self.report(running.pop(process), OUTCOMES.get(code, "did not end"))
 
 
-def outcome_of(mutant: Mutant, copies: Queue[Path]) -> str:
-    """Return "noticed by its room", "noticed", "did not end" or "survived"."""
-    copy = copies.get()
-    path = copy / PACKAGE / mutant.file
-    text = path.read_text()
-    try:
-        path.write_text(mutant.source(text))
-        for tests, noticed in (
-            (room_tests(mutant.file, copy), "noticed by its room"),
-            (WIDE, "noticed"),
-        ):
-            code = run(tests, copy, fresh=mutant.file in COMPILED)
-            if code < 0:
-                return "did not end"
-            if code:
-                return noticed
-        return "survived"
-    finally:
-        path.write_text(text)
-        copies.put(copy)
-
-
-def room_tests(file: str, copy: Path) -> list[str]:
-    """Return the tests of a file's room, those that bear its name first."""
+def ordered(
+    items: list[pytest.Item], file: str, seconds: dict[str, float]
+) -> list[list[pytest.Item]]:
+    """Return the tests of a file's room, those that bear its name first, and the wide ones."""
     room, name = file.removesuffix(".py").split("/")
-    tests = sorted((copy / "tests" / room).glob("test_*.py"))
-    tests.sort(key=lambda path: name not in path.stem)
-    return [str(path.relative_to(copy)) for path in tests] + [f"{PACKAGE}/{file}"]
+    own = (f"tests/{room}/", f"{PACKAGE}/{file}")
+    parts: list[list[pytest.Item]] = [[], []]
+    for item in items:
+        if item.nodeid in seconds:
+            wide = not item.nodeid.startswith(own)
+            if wide and not item.nodeid.startswith(WIDE):
+                continue
+            parts[wide].append(item)
+    for part in parts:
+        part.sort(key=lambda item: (name not in item.path.stem, seconds[item.nodeid]))
+    return parts
 
 
-def run(tests: list[str] | tuple[str, ...], copy: Path, *, fresh: bool) -> int:
-    """Run tests up to the first failure; return 0 if there was none, below 0 if time ran out."""
-    with tempfile.TemporaryDirectory() as own:
-        kept = own if fresh else str(copy / "numba")
-        settings = {"PYTHONPATH": str(copy / "src"), "NUMBA_CACHE_DIR": kept}
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-        return subprocess.run(
-            command,
-            cwd=copy,
-            env=os.environ | settings | {"PYTHONDONTWRITEBYTECODE": ""},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=_limited,
-        ).returncode
+def forked(work: Callable[[], int]) -> int:
+    """Do the work in a child without a voice; return the child's number."""
+    sys.stdout.flush()
+    process = os.fork()
+    if process:
+        return process
+    code = BROKEN
+    try:
+        silence = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(silence, stream)
+        code = work()
+    finally:
+        os._exit(code)
 
 
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+def _time(session: pytest.Session, items: list[pytest.Item], file: Path) -> int:
+    seconds = {}
+    for item, after in zip(items, [*items[1:], None], strict=True):
+        begin, failed = time.process_time(), session.testsfailed
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        if session.testsfailed == failed:
+            seconds[item.nodeid] = time.process_time() - begin
+    file.write_text(json.dumps(seconds))
+    return 0
+
+
+def _try(
+    session: pytest.Session,
+    mutant: Mutant,
+    parts: list[list[pytest.Item]],
+    seconds: dict[str, float],
+) -> int:
+    """Change the code, run the tests up to the first that fails; return a code of `OUTCOMES`."""
+    replace(mutant)
+    every = [
+        (item, code) for part, code in zip(parts, (BY_ROOM, NOTICED), strict=True) for item in part
+    ]
+    for number, (item, code) in enumerate(every):
+        after = every[number + 1][0] if number + 1 < len(every) else None
+        limit = LONGER * seconds[item.nodeid] + LEAST_SECONDS
+        signal.setitimer(signal.ITIMER_PROF, limit)  # its signal ends the process
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        if session.testsfailed:
+            return code
+    return SURVIVED
+
+
+def replace(mutant: Mutant) -> None:
+    """Give every function of the mutant's file the code that it has in the mutant."""
+    path = ROOT / PACKAGE / mutant.file
+    before, after = (
+        {(code.co_qualname, code.co_firstlineno): code for code in codes(text, path)}
+        for text in (path.read_text(), mutant.source(path.read_text()))
+    )
+    if mutant.file in COMPILED:
+        without_kept_code(import_module(f"marginfold.{mutant.file[:-3].replace('/', '.')}"))
+    for function in [f for f in gc.get_objects() if isinstance(f, FunctionType)]:
+        key = (function.__code__.co_qualname, function.__code__.co_firstlineno)
+        if function.__code__.co_filename == str(path) and before.get(key) != after.get(key):
+            function.__code__ = after[key]
+
+
+def codes(text: str, path: Path) -> Iterator[CodeType]:
+    """Yield the code of every function of a file, nested ones too."""
+    found = [compile(text, str(path), "exec")]
+    while found:
+        code = found.pop()
+        yield code
+        found += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+
+def without_kept_code(module: ModuleType) -> None:
+    """Let numba compile a module's functions anew: what it kept is of the unchanged file."""
+    from numba.core.caching import NullCache
+
+    for value in vars(module).values():
+        if hasattr(value, "py_func"):
+            value._cache = NullCache()
 
 
 def summarise(outcomes: list[tuple[Mutant, str]]) -> None:
