@@ -9,8 +9,9 @@ method against literal references and invariants.  Each finding is written at on
 goes on where it was stopped.  What survives is printed with its line; it is worth a test, or a word
 why it cannot matter.
 
-The tests are collected once and run once as they are, which tells how long each takes.  A mutant is
-a process forked from there with the code of one function replaced; quick tests come first.
+The tests are collected once and run once as they are, which tells how long each takes and what it
+calls.  A mutant is a process forked from there with the code of one function replaced; the tests
+that call this function are run, quick ones first.
 
 Tuning constants are left alone: they decide how long an answer takes, and the tests count that for
 a few of them only.
@@ -105,9 +106,12 @@ class Mutant:
     after: str
 
     def source(self, text: str) -> str:
-        """Return the file with the change."""
+        """Return the file with the change; what follows stays on its line."""
         data = text.encode()
-        return (data[: self.begin] + self.after.encode() + data[self.end :]).decode()
+        lines = "\n" * self.before.count("\n")
+        inside = self.after.endswith(")")
+        after = self.after[:-1] + lines + ")" if inside else self.after + lines
+        return (data[: self.begin] + after.encode() + data[self.end :]).decode()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -234,49 +238,62 @@ class Trials:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run all tests as they are, then as many as it takes for each mutant."""
-        seconds = self._as_they_are(session)
+        known = self._as_they_are(session)
         running: dict[int, Mutant] = {}
         for mutant in self.mutants:
             if len(running) == self.jobs:
                 self._wait(running)
-            parts = ordered(session.items, mutant.file, seconds)
-            running[forked(partial(_try, session, mutant, parts, seconds))] = mutant
+            tests = chosen_tests(session.items, mutant, known)
+            running[forked(partial(_try, session, mutant, tests, known))] = mutant
         while running:
             self._wait(running)
         return True
 
-    def _as_they_are(self, session: pytest.Session) -> dict[str, float]:
-        """Return the seconds of each test; those that fail, or are not run, have none."""
+    def _as_they_are(self, session: pytest.Session) -> dict[str, Known]:
+        """Return what is known of each test that passes."""
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder) / str(job) for job in range(self.jobs)]
             for job, file in enumerate(files):
-                forked(partial(_time, session, session.items[job :: self.jobs], file))
+                forked(partial(_learn, session, session.items[job :: self.jobs], file))
             for _ in files:
                 os.wait()
-            return {name: s for file in files for name, s in json.loads(file.read_text()).items()}
+            rows = [row for file in files for row in json.loads(file.read_text())]
+            return {name: Known(seconds, frozenset(calls)) for name, seconds, calls in rows}
 
     def _wait(self, running: dict[int, Mutant]) -> None:
         process, status = os.wait()
         code = os.waitstatus_to_exitcode(status)
-        self.report(running.pop(process), OUTCOMES.get(code, "did not end"))
+        mutant = running.pop(process)
+        if code == BROKEN:
+            raise RuntimeError(f"this mutant could not be made: {described(mutant)}")
+        self.report(mutant, OUTCOMES.get(code, "did not end"))
 
 
-def ordered(
-    items: list[pytest.Item], file: str, seconds: dict[str, float]
-) -> list[list[pytest.Item]]:
-    """Return the tests of a file's room, those that bear its name first, and the wide ones."""
-    room, name = file.removesuffix(".py").split("/")
-    own = (f"tests/{room}/", f"{PACKAGE}/{file}")
-    parts: list[list[pytest.Item]] = [[], []]
+@dataclass(frozen=True)
+class Known:
+    """The CPU seconds of a test, and the functions of the package that it calls."""
+
+    seconds: float
+    calls: frozenset[str]
+
+
+def chosen_tests(
+    items: list[pytest.Item], mutant: Mutant, known: dict[str, Known]
+) -> list[tuple[pytest.Item, int]]:
+    """Return the tests to run with what a failure of each means, those of the room first."""
+    room, name = mutant.file.removesuffix(".py").split("/")
+    own = (f"tests/{room}/", f"{PACKAGE}/{mutant.file}")
+    touched = {_key(code) for code, _ in changed_codes(mutant)}
+    found = []
     for item in items:
-        if item.nodeid in seconds:
-            wide = not item.nodeid.startswith(own)
-            if wide and not item.nodeid.startswith(WIDE):
-                continue
-            parts[wide].append(item)
-    for part in parts:
-        part.sort(key=lambda item: (name not in item.path.stem, seconds[item.nodeid]))
-    return parts
+        ours, wide = item.nodeid.startswith(own), item.nodeid.startswith(WIDE)
+        if item.nodeid not in known or not (ours or wide):
+            continue
+        test = known[item.nodeid]
+        if mutant.file in COMPILED or touched & test.calls:
+            order = (not ours, name not in item.path.stem, test.seconds)
+            found.append((order, item, BY_ROOM if ours else NOTICED))
+    return [(item, code) for _, item, code in sorted(found, key=lambda entry: entry[0])]
 
 
 def forked(work: Callable[[], int]) -> int:
@@ -295,31 +312,37 @@ def forked(work: Callable[[], int]) -> int:
         os._exit(code)
 
 
-def _time(session: pytest.Session, items: list[pytest.Item], file: Path) -> int:
-    seconds = {}
+def _learn(session: pytest.Session, items: list[pytest.Item], file: Path) -> int:
+    """Run tests as they are; write the seconds and the calls of those that pass."""
+    rows = []
     for item, after in zip(items, [*items[1:], None], strict=True):
+        calls: set[CodeType] = set()
         begin, failed = time.process_time(), session.testsfailed
+        sys.setprofile(lambda frame, *_, add=calls.add: add(frame.f_code))
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        sys.setprofile(None)
         if session.testsfailed == failed:
-            seconds[item.nodeid] = time.process_time() - begin
-    file.write_text(json.dumps(seconds))
+            ours = [_key(code) for code in calls if str(ROOT / PACKAGE) in code.co_filename]
+            rows.append((item.nodeid, time.process_time() - begin, ours))
+    file.write_text(json.dumps(rows))
     return 0
+
+
+def _key(code: CodeType) -> str:
+    return f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
 
 
 def _try(
     session: pytest.Session,
     mutant: Mutant,
-    parts: list[list[pytest.Item]],
-    seconds: dict[str, float],
+    tests: list[tuple[pytest.Item, int]],
+    known: dict[str, Known],
 ) -> int:
     """Change the code, run the tests up to the first that fails; return a code of `OUTCOMES`."""
     replace(mutant)
-    every = [
-        (item, code) for part, code in zip(parts, (BY_ROOM, NOTICED), strict=True) for item in part
-    ]
-    for number, (item, code) in enumerate(every):
-        after = every[number + 1][0] if number + 1 < len(every) else None
-        limit = LONGER * seconds[item.nodeid] + LEAST_SECONDS
+    followers = [*(item for item, _ in tests[1:]), None]
+    for (item, code), after in zip(tests, followers, strict=False):
+        limit = LONGER * known[item.nodeid].seconds + LEAST_SECONDS
         signal.setitimer(signal.ITIMER_PROF, limit)  # its signal ends the process
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         if session.testsfailed:
@@ -328,18 +351,22 @@ def _try(
 
 
 def replace(mutant: Mutant) -> None:
-    """Give every function of the mutant's file the code that it has in the mutant."""
-    path = ROOT / PACKAGE / mutant.file
-    before, after = (
-        {(code.co_qualname, code.co_firstlineno): code for code in codes(text, path)}
-        for text in (path.read_text(), mutant.source(path.read_text()))
-    )
+    """Give the functions that the mutant changes their new code, wherever they are held."""
     if mutant.file in COMPILED:
         without_kept_code(import_module(f"marginfold.{mutant.file[:-3].replace('/', '.')}"))
+    new = {_key(before): after for before, after in changed_codes(mutant)}
     for function in [f for f in gc.get_objects() if isinstance(f, FunctionType)]:
-        key = (function.__code__.co_qualname, function.__code__.co_firstlineno)
-        if function.__code__.co_filename == str(path) and before.get(key) != after.get(key):
-            function.__code__ = after[key]
+        if _key(function.__code__) in new:
+            function.__code__ = new[_key(function.__code__)]
+
+
+def changed_codes(mutant: Mutant) -> list[tuple[CodeType, CodeType]]:
+    """Return the code of the functions that the mutant changes, before and after."""
+    path = ROOT / PACKAGE / mutant.file
+    text = path.read_text()
+    new = {_key(code): code for code in codes(mutant.source(text), path)}
+    pairs = [(code, new.get(_key(code), code)) for code in codes(text, path)]
+    return [(before, after) for before, after in pairs if before != after]
 
 
 def codes(text: str, path: Path) -> Iterator[CodeType]:
