@@ -68,7 +68,8 @@ class Promise:
             self.call()
         except (ModuleNotFoundError, CommandError) as error:
             named = re.findall(r'pip install "marginfold\[(.*?)\]"', str(error))
-            require(named and named[0] in {name, *self.contains}, f"{name} is not named: {error}")
+            asked = {extra for line in named for extra in line.split(",")}
+            require(asked & {name, *self.contains}, f"{name} is not named: {error}")
         else:
             sys.exit(f"{name}: nothing was refused, though its packages are missing")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from marginfold.linalg import leading_pairs
 from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import threads_for
+from marginfold.validation.annotations import Labels, Reconstruct, Rows, Weights
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
@@ -149,8 +150,8 @@ class SVMPCA(Projection):
         *,
         kernel: KernelLike = "linear",
         bias: bool = True,
-        solver: str = "auto",
-        reconstruct: Any = None,
+        solver: Literal["auto", "primal", "dual"] = "auto",
+        reconstruct: Reconstruct = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -158,7 +159,7 @@ class SVMPCA(Projection):
         self.solver = solver
         self.reconstruct = reconstruct
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels | None = None, sample_weight: Weights | None = None) -> Self:
         """Find the components.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,7 @@ from marginfold.graphs.neighbor_search import (
     nearest_points,
 )
 from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
+from marginfold.validation.annotations import SearchLike
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Choice,
@@ -113,12 +114,12 @@ class NeighborGraph(GraphRule):
         self,
         n_neighbors: int = 10,
         *,
-        weights: str = "heat",
-        width: float | str = "auto",
-        mode: str = "union",
+        weights: Literal["heat", "binary"] = "heat",
+        width: float | Literal["auto"] = "auto",
+        mode: Literal["union", "mutual"] = "union",
         within_class: bool = False,
         merge_duplicates: bool = True,
-        search: Any = "auto",
+        search: SearchLike = "auto",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights

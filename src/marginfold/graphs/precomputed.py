@@ -11,6 +11,7 @@ from scipy.sparse.linalg import eigsh
 from marginfold.errors import GraphError
 from marginfold.graphs.laplacian import EdgeLaplacian, Laplacian
 from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
+from marginfold.validation.annotations import Rows
 from marginfold.validation.parameters import LARGEST_FACTOR
 
 SYMMETRY_TOLERANCE = 1e-10
@@ -52,7 +53,7 @@ class PrecomputedGraph(GraphRule):
     array([[2.]])
     """
 
-    def __init__(self, adjacency: Any) -> None:
+    def __init__(self, adjacency: Rows) -> None:
         self.adjacency = adjacency
 
     def build_on(self, rows: GraphRows) -> Laplacian:
@@ -67,7 +68,7 @@ class PrecomputedGraph(GraphRule):
 
     def _read(self, n_rows: int) -> sp.csr_array:
         """Return the weights as a finite, exactly symmetric CSR matrix without a diagonal."""
-        W = self.adjacency if sp.issparse(self.adjacency) else np.asarray(self.adjacency)
+        W: Any = self.adjacency if sp.issparse(self.adjacency) else np.asarray(self.adjacency)
         if W.dtype.kind not in "biuf" or W.ndim != 2:
             raise GraphError(
                 f"{graph_name(self)} got an adjacency of {W.dtype} values in {W.ndim} dimensions; "

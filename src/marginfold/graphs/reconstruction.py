@@ -29,6 +29,7 @@ from marginfold.graphs.neighbor_search import (
 )
 from marginfold.graphs.rule import GraphRows, GraphRule
 from marginfold.linalg.tall import gram
+from marginfold.validation.annotations import SearchLike
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Constraint,
@@ -73,7 +74,9 @@ class ReconstructionGraph(GraphRule):
     True
     """
 
-    def __init__(self, n_neighbors: int = 10, *, reg: float = 1e-3, search: Any = "auto") -> None:
+    def __init__(
+        self, n_neighbors: int = 10, *, reg: float = 1e-3, search: SearchLike = "auto"
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.reg = reg
         self.search = search

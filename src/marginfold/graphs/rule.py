@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
@@ -28,6 +27,7 @@ from marginfold.graphs.laplacian import (
     joined_parts,
 )
 from marginfold.runtime.threads import SizedCalls
+from marginfold.validation.annotations import Labels, Rows, Weights
 from marginfold.validation.parameters import FACTOR
 from marginfold.validation.rows import (
     LARGEST_ENTRY,
@@ -44,17 +44,20 @@ LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk
 SHORTHANDS: dict[str, type[GraphRule]] = {}
 """Rules by the string that is short for one with its defaults; the package enters its own."""
 
+GraphName = Literal["knn", "within", "between", "total", "lle", "anchors"]
+"""The names of `SHORTHANDS`, for annotations."""
+
 
 class GraphLike(Protocol):
     """What an estimator takes as a graph: a `GraphRule`, or an object of the user's."""
 
     def build(
         self,
-        X: Any,
-        y: ArrayLike | None = None,
+        X: Rows,
+        y: Labels | None = None,
         *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
+        unlabeled: object = None,
+        sample_weight: Weights | None = None,
     ) -> Laplacian:
         """Build the graph on the rows of X."""
 
@@ -107,11 +110,11 @@ class GraphRule(SizedCalls, BaseEstimator):
 
     def build(
         self,
-        X: Any,
-        y: ArrayLike | None = None,
+        X: Rows,
+        y: Labels | None = None,
         *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
+        unlabeled: object = None,
+        sample_weight: Weights | None = None,
     ) -> Laplacian:
         """Build the graph on the rows of X.
 
@@ -140,11 +143,11 @@ class GraphRule(SizedCalls, BaseEstimator):
 
     def describe(
         self,
-        X: Any,
-        y: ArrayLike | None = None,
+        X: Rows,
+        y: Labels | None = None,
         *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
+        unlabeled: object = None,
+        sample_weight: Weights | None = None,
     ) -> GraphDescription:
         """Build the graph and count its edges, components, isolated rows and lost weights."""
         laplacian = self.build(X, y, unlabeled=unlabeled, sample_weight=sample_weight)

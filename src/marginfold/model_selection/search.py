@@ -35,6 +35,7 @@ from marginfold.model_selection.rows import SearchRows
 from marginfold.planner.check import check_memory
 from marginfold.runtime.progress import report
 from marginfold.runtime.threads import SizedCalls, coordinates_of, shape_of
+from marginfold.validation.annotations import Labels, Rows, Weights
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
 from marginfold.validation.rows import refuse_lazy, taken_as_classes
 
@@ -93,7 +94,14 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
     def _fit_best(self, rows: SearchRows) -> Any:
         """Return the best model, fitted to all rows."""
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        *,
+        groups: Labels | None = None,
+        sample_weight: Weights | None = None,
+    ) -> Self:
         """Score every point of the grid on every fold, and fit the best to all rows.
 
         Parameters
@@ -210,7 +218,7 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
         return self.best_estimator_
 
     @if_best_has("predict")
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Rows, y: Labels) -> float:
         """Return the score of the best model, by ``scoring`` (of several: by ``refit``)."""
         best = self._best()
         if self.multimetric_ and callable(self.refit):
