@@ -11,8 +11,8 @@ from marginfold.estimators.inputs import Coordinates
 from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import rank_of
 from marginfold.geometry.moments import class_means, within_fourth, within_scatter
-from marginfold.validation.annotations import Reconstruct
 from marginfold.validation.parameters import Choice, Constraint, Count, Either, Number
+from marginfold.validation.types import Reconstruct
 
 LARGEST_SHRINKAGE = 1.0 - 1e-9
 """Shrinkage of 1 would leave nothing of the within-class scatter."""

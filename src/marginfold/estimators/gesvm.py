@@ -35,7 +35,6 @@ from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphLike, GraphName
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
-from marginfold.validation.annotations import ClassWeight, Multiclass
 from marginfold.validation.parameters import (
     FACTOR,
     POSITIVE_FACTOR,
@@ -44,6 +43,7 @@ from marginfold.validation.parameters import (
     Constraint,
     Flag,
 )
+from marginfold.validation.types import ClassWeight, Multiclass
 
 DECISION_BYTES = 64 << 20
 """Margins of pairs that are computed at a time."""

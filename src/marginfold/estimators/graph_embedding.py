@@ -33,7 +33,6 @@ from marginfold.linalg.decompositions import product
 from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import threads_for
-from marginfold.validation.annotations import Labels, Reconstruct, Rows, Weights
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Choice,
@@ -44,6 +43,7 @@ from marginfold.validation.parameters import (
     check_parameters,
 )
 from marginfold.validation.rows import read_labelled, read_rows
+from marginfold.validation.types import Labels, Reconstruct, Rows, Weights
 
 DEGREES: Final = "degrees"
 """The penalty that is the degree-weighted scatter of the intrinsic graph."""

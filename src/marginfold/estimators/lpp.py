@@ -8,8 +8,8 @@ from marginfold.estimators.graph_embedding import DEGREES, GraphEmbedding, Recip
 from marginfold.feature_maps import KernelLike
 from marginfold.graphs import GraphLike
 from marginfold.graphs.rule import GraphName
-from marginfold.validation.annotations import Reconstruct
 from marginfold.validation.parameters import Constraint
+from marginfold.validation.types import Reconstruct
 
 
 class NeighborPreset(GraphEmbedding):

@@ -18,12 +18,12 @@ from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphLike, GraphName
-from marginfold.validation.annotations import ClassWeight, Labels, Reconstruct, Rows, Weights
 from marginfold.validation.parameters import (
     FACTOR,
     Constraint,
     Flag,
 )
+from marginfold.validation.types import ClassWeight, Labels, Reconstruct, Rows, Weights
 
 
 class LSVA(MarginSubspace):

@@ -43,7 +43,6 @@ from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array
 from marginfold.runtime.threads import SizedCalls
-from marginfold.validation.annotations import Folds, Labels, Predictor, Rows, Weights
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Choice,
@@ -62,6 +61,7 @@ from marginfold.validation.rows import (
     refuse_lazy,
     unique_labels,
 )
+from marginfold.validation.types import Folds, Labels, Predictor, Rows, Weights
 
 COSTS = (1.0, 100.0)
 """Costs of the default classifier between which the held-out rows choose, the smaller one unless

@@ -25,7 +25,6 @@ from marginfold.geometry.directions import (
 from marginfold.geometry.one_vs_rest import AUTO, SCHEDULES, task_name
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
-from marginfold.validation.annotations import ClassWeight, Rows
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     TOLERANCE,
@@ -35,6 +34,7 @@ from marginfold.validation.parameters import (
     Either,
 )
 from marginfold.validation.rows import read_new_rows, row_by_row
+from marginfold.validation.types import ClassWeight, Rows
 
 Tasks = Literal["auto", "one_vs_rest", "by_size", "greedy", "splits"]
 DeflationName = Literal["orthogonal", "uncorrelated"]

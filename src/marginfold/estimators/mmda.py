@@ -14,7 +14,7 @@ from marginfold.estimators.margin_subspace import (
 )
 from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
-from marginfold.validation.annotations import ClassWeight, Reconstruct
+from marginfold.validation.types import ClassWeight, Reconstruct
 
 
 class MMDA(MarginSubspace):

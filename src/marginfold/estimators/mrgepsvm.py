@@ -11,12 +11,12 @@ from marginfold.graphs import NeighborGraph, resolve_graph
 from marginfold.graphs.rule import GraphLike, GraphName
 from marginfold.linalg import pencil_pairs
 from marginfold.linalg.tall import Array
-from marginfold.validation.annotations import ClassWeight, Multiclass
 from marginfold.validation.parameters import (
     FACTOR,
     Choice,
     Constraint,
 )
+from marginfold.validation.types import ClassWeight, Multiclass
 
 
 class MRGEPSVC(NearestPlane):

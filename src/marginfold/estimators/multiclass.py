@@ -13,9 +13,9 @@ from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import KernelLike, is_pairwise
 from marginfold.linalg.tall import Array
 from marginfold.runtime.threads import SizedCalls
-from marginfold.validation.annotations import Rows
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, row_by_row
+from marginfold.validation.types import Rows
 
 SMALLEST_PROBABILITY = 1e-12
 """Smaller probabilities count as this one: the margin of an impossible class stays finite."""

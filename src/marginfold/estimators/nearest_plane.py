@@ -18,7 +18,6 @@ from marginfold.geometry.one_vs_rest import class_factors
 from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import threads_for
-from marginfold.validation.annotations import Labels, Rows, Weights
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Choice,
@@ -28,6 +27,7 @@ from marginfold.validation.parameters import (
     check_parameters,
 )
 from marginfold.validation.rows import read_labelled, read_new_rows, row_by_row
+from marginfold.validation.types import Labels, Rows, Weights
 
 DEGENERATE = 1e-6
 """A plane whose function varies over the rows by less than this share of its value is degenerate:

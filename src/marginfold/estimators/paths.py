@@ -15,8 +15,8 @@ from marginfold.geometry.metric import Penalty
 from marginfold.linalg.tall import Array
 from marginfold.runtime.threads import SizedCalls, sized, threads_for
 from marginfold.svm import SVMSolver
-from marginfold.validation.annotations import Labels, Rows, Weights
 from marginfold.validation.parameters import Constraint, atomic_fit, check_parameters, shown
+from marginfold.validation.types import Labels, Rows, Weights
 
 E = TypeVar("E", bound="MarginEstimator[Any]")
 

@@ -17,9 +17,9 @@ from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import KernelLike, is_linear, is_pairwise
 from marginfold.linalg.tall import Array, dense, row_blocks
 from marginfold.runtime.threads import SizedCalls, sized
-from marginfold.validation.annotations import Images, Reconstruct, Rows
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, refuse_lazy, row_by_row
+from marginfold.validation.types import Images, Reconstruct, Rows
 
 RIDGE = 0.1
 """Ridge of the learned map, in units of a kernel whose largest value is 1."""

@@ -16,7 +16,6 @@ from marginfold.linalg import leading_pairs
 from marginfold.linalg.tall import Array
 from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import threads_for
-from marginfold.validation.annotations import Labels, Reconstruct, Rows, Weights
 from marginfold.validation.parameters import (
     Choice,
     Constraint,
@@ -27,6 +26,7 @@ from marginfold.validation.parameters import (
     check_parameters,
 )
 from marginfold.validation.rows import read_rows, refuse_lazy
+from marginfold.validation.types import Labels, Reconstruct, Rows, Weights
 
 NO_VARIANCE = 1e-13
 """Share of the total variance below which a component has none."""

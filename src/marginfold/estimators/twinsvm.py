@@ -35,7 +35,6 @@ from marginfold.linalg import definite_factor
 from marginfold.linalg.decompositions import qr
 from marginfold.linalg.tall import Array, Block, RowBlocks
 from marginfold.svm import Automatic, BlockRows, SVMBatch, SVMSolution, SVMSolver
-from marginfold.validation.annotations import ClassWeight, Multiclass
 from marginfold.validation.parameters import (
     FACTOR,
     POSITIVE_FACTOR,
@@ -44,6 +43,7 @@ from marginfold.validation.parameters import (
     Constraint,
     Either,
 )
+from marginfold.validation.types import ClassWeight, Multiclass
 
 T = TypeVar("T")
 

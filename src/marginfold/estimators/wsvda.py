@@ -16,11 +16,11 @@ from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphLike, GraphName
-from marginfold.validation.annotations import ClassWeight, Reconstruct
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Constraint,
 )
+from marginfold.validation.types import ClassWeight, Reconstruct
 
 
 class WSVDA(MarginSubspace):

@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from marginfold.errors import InvalidInputError
 from marginfold.linalg.tall import Array
 from marginfold.runtime.threads import SizedCalls
-from marginfold.validation.annotations import Rows, Weights
 from marginfold.validation.parameters import atomic_fit
 from marginfold.validation.rows import check_weights, read_entries, refuse_lazy
+from marginfold.validation.types import Rows, Weights
 
 FIT_INSTEAD = "give it as the kernel of an estimator, which fits it on the cluster if it can"
 """What to do with a dask collection that a map is to be fitted on."""

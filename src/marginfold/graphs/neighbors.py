@@ -26,7 +26,6 @@ from marginfold.graphs.neighbor_search import (
     nearest_points,
 )
 from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
-from marginfold.validation.annotations import SearchLike
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Choice,
@@ -36,6 +35,7 @@ from marginfold.validation.parameters import (
     Flag,
     check_parameters,
 )
+from marginfold.validation.types import SearchLike
 
 UNDERFLOW = float(np.finfo(np.float64).eps)
 """A heat weight below this has no effect beside weights near 1."""

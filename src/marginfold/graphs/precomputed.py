@@ -11,8 +11,8 @@ from scipy.sparse.linalg import eigsh
 from marginfold.errors import GraphError
 from marginfold.graphs.laplacian import EdgeLaplacian, Laplacian
 from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
-from marginfold.validation.annotations import Rows
 from marginfold.validation.parameters import LARGEST_FACTOR
+from marginfold.validation.types import Rows
 
 SYMMETRY_TOLERANCE = 1e-10
 """Largest |W - W'| that counts as rounding, relative to the largest weight."""

@@ -29,13 +29,13 @@ from marginfold.graphs.neighbor_search import (
 )
 from marginfold.graphs.rule import GraphRows, GraphRule
 from marginfold.linalg.tall import gram
-from marginfold.validation.annotations import SearchLike
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Constraint,
     Count,
     check_parameters,
 )
+from marginfold.validation.types import SearchLike
 
 CONSTRAINTS: dict[str, Constraint] = {
     "n_neighbors": Count(1),

@@ -27,7 +27,6 @@ from marginfold.graphs.laplacian import (
     joined_parts,
 )
 from marginfold.runtime.threads import SizedCalls
-from marginfold.validation.annotations import Labels, Rows, Weights
 from marginfold.validation.parameters import FACTOR
 from marginfold.validation.rows import (
     LARGEST_ENTRY,
@@ -37,6 +36,7 @@ from marginfold.validation.rows import (
     refuse_lazy,
     unique_labels,
 )
+from marginfold.validation.types import Labels, Rows, Weights
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.graphs.neighbor_search import chunks, nearest_points
 from marginfold.linalg.tall import Array
-from marginfold.validation.annotations import Labels, Rows
 from marginfold.validation.parameters import Count, check_parameters
 from marginfold.validation.rows import check_entries, taken_as_classes
+from marginfold.validation.types import Labels, Rows
 
 SPARE = 4
 """Neighbors searched beyond k: rows as near as the k-th are mostly fewer, and then all found."""

@@ -18,8 +18,8 @@ from marginfold.model_selection.folds import Trial, fit_alone
 from marginfold.model_selection.results import Scorers
 from marginfold.model_selection.rows import SearchRows
 from marginfold.model_selection.search import SharedSearch, if_best_has
-from marginfold.validation.annotations import Folds, Labels, Rows, Scorings
 from marginfold.validation.parameters import check_parameters, shown
+from marginfold.validation.types import Folds, Labels, Rows, Scorings
 
 
 class PathSearchCV(ClassifierMixin, SharedSearch):

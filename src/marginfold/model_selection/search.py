@@ -35,9 +35,9 @@ from marginfold.model_selection.rows import SearchRows
 from marginfold.planner.check import check_memory
 from marginfold.runtime.progress import report
 from marginfold.runtime.threads import SizedCalls, coordinates_of, shape_of
-from marginfold.validation.annotations import Labels, Rows, Weights
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
 from marginfold.validation.rows import refuse_lazy, taken_as_classes
+from marginfold.validation.types import Labels, Rows, Weights
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

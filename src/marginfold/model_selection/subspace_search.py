@@ -21,7 +21,8 @@ from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
 from marginfold.model_selection.results import Scorers
 from marginfold.model_selection.rows import SearchRows
 from marginfold.model_selection.search import SharedSearch, if_best_has
-from marginfold.validation.annotations import (
+from marginfold.validation.parameters import Count, check_parameters, shown
+from marginfold.validation.types import (
     Folds,
     Images,
     Labels,
@@ -30,7 +31,6 @@ from marginfold.validation.annotations import (
     Scorings,
     SubspaceEstimator,
 )
-from marginfold.validation.parameters import Count, check_parameters, shown
 
 
 class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=None):

@@ -29,6 +29,23 @@ class SparseRows(Protocol):
         """Return the same values by rows."""
 
 
+class Estimator(Protocol):
+    """An estimator of scikit-learn, marginfold or the user; pipelines and searches are some."""
+
+    def get_params(self, deep: bool = True) -> Any:
+        """Return the parameters by their names."""
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters by their names."""
+
+
+class FittedMap(Protocol):
+    """What gives every row an image: a fitted transformer, or a pipeline that ends in one."""
+
+    def transform(self, X: Any, /) -> Any:
+        """Return an image of each row."""
+
+
 class Predictor(Protocol):
     """A classifier or regressor of scikit-learn, marginfold or the user."""
 
@@ -45,9 +62,6 @@ class SubspaceEstimator(Protocol):
     @property
     def n_components(self) -> Any:
         """The number of components."""
-
-    def get_params(self, deep: bool = True) -> Any:
-        """Return the parameters by their names."""
 
     def transform(self, X: Any, /) -> Any:
         """Return an image of each row."""
@@ -76,7 +90,12 @@ Images = SupportsArray | Sequence[Sequence[float]]
 Labels = SupportsArray | list[Any] | tuple[Any, ...]
 """y: class labels of any type, one for each row (a string is not taken for a list of letters)."""
 
-Weights = SupportsArray | Sequence[float] | float
+HeldOut = tuple[Rows, Labels]
+"""Rows that a fit has not seen, and their labels."""
+
+Mask = SupportsArray | Sequence[bool]
+Numbers = SupportsArray | Sequence[float]
+Weights = Numbers | float
 """A number for each row, or one for all of them."""
 
 SearchLike = Literal["auto", "exact", "faiss"] | NeighborSearch
