@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import scipy.linalg
@@ -19,7 +19,7 @@ from marginfold.linalg.tall import Array, dense, row_blocks
 from marginfold.runtime.threads import SizedCalls, sized
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, refuse_lazy, row_by_row
-from marginfold.validation.types import Images, Reconstruct, Rows
+from marginfold.validation.types import Images, Labels, Reconstruct, Rows, Weights
 
 RIDGE = 0.1
 """Ridge of the learned map, in units of a kernel whose largest value is 1."""
@@ -235,8 +235,9 @@ def _can_rebuild(estimator: Any) -> bool:
     )
 
 
-if_rebuilds: Callable[[Method], Method] = available_if(_can_rebuild)
-"""Offer a method where rows can be rebuilt."""
+def if_rebuilds(method: Method) -> Method:
+    """Offer a method where rows can be rebuilt."""
+    return cast(Method, available_if(_can_rebuild)(method))
 
 
 class Projection(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -273,6 +274,13 @@ class Projection(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _scaled_directions(self) -> Array:
         """Return the directions as `transform` applies them."""
         return self.directions_
+
+    if TYPE_CHECKING:  # scikit-learn's, with its types
+
+        def fit_transform(
+            self, X: Rows, y: Labels | None = None, *, sample_weight: Weights | None = None
+        ) -> Array:
+            """Fit, and return the images of the same rows."""
 
     @row_by_row
     def transform(self, X: Rows) -> Array:

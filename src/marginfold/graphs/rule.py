@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 
 from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
 from marginfold.graphs.laplacian import (
@@ -37,6 +36,20 @@ from marginfold.validation.rows import (
     unique_labels,
 )
 from marginfold.validation.types import Labels, Rows, Weights
+
+if TYPE_CHECKING:
+
+    class BaseEstimator:
+        """With types: mypy would take ``0.5 * NeighborGraph()`` for a float without them."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return the parameters by their names."""
+
+        def set_params(self, **params: Any) -> Self:
+            """Set parameters by their names."""
+
+else:
+    from sklearn.base import BaseEstimator
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""

@@ -21,10 +21,6 @@ class SupportsArray(Protocol):
 class SparseRows(Protocol):
     """A sparse matrix or sparse array of SciPy."""
 
-    @property
-    def shape(self) -> Any:
-        """Rows and columns."""
-
     def tocsr(self) -> Any:
         """Return the same values by rows."""
 
@@ -77,7 +73,7 @@ class NeighborSearch(Protocol):
 class Splitter(Protocol):
     """A cross-validator, such as ``StratifiedKFold(5)``."""
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+    def split(self, X: Any, y: Any, groups: Any, /) -> Any:
         """Yield pairs of training and test rows."""
 
 
