@@ -47,6 +47,7 @@ GEPSVC(graph="knn")  # wrong
 NeighborGraph(neighbors=5)  # wrong
 ExactKernel("rbf", sigma=1.0)  # wrong
 InteriorPoint(tolerance=1e-6)  # wrong
+InteriorPoint(compiled="no")  # wrong
 LSVA().fit(X, y, weights=y)  # wrong
 LSVA().fit_path(X, y, graph_weights=[1.0])  # wrong
 SubspaceSearchCV(LSVA(), folds=5)  # wrong
