@@ -54,8 +54,6 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--all-tests", action="store_true")
     options = parser.parse_args(arguments)
-    os.environ.update(install.SETTINGS)
-    os.chdir(ROOT)
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     outcomes = [take(step) for step in steps(options) if options.only in step.name]
@@ -267,7 +265,8 @@ def uv_pip(task: str, python: Path, *arguments: str) -> None:
 
 def call(*command: str, folder: Path = ROOT) -> str:
     """Return what a command prints; its errors are the fault if it fails."""
-    environment = install.with_index(os.environ, install.pip_settings(ROOT / ".venv"))
+    settings = install.pip_settings(ROOT / ".venv")
+    environment = install.with_index({**os.environ, **install.SETTINGS}, settings)
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         print(done.stdout + done.stderr, file=sys.stderr, flush=True)
