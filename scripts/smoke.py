@@ -31,7 +31,7 @@ import marginfold
 from marginfold.data import load
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "marginfold"
-PATIENCE = 120
+PATIENCE = 600
 """Seconds until a command that does not end is a failure."""
 
 
