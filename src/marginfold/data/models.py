@@ -152,15 +152,15 @@ def save_model(model: Any, path: str | os.PathLike[str], *, overwrite: bool = Fa
         categorical features), alone, in a pipeline, calibrated, or in a search over lists of
         values.  Forests and other trees of scikit-learn are refused.
     path : str or path
-        The file; it is written whole or not at all.
+        The file; it is written completely or not at all.
     overwrite : bool, default=False
         Whether an existing file may be replaced.
 
     Raises
     ------
     InvalidInputError
-        If the file exists, or the model is none, is not fitted or holds a type that `load_model`
-        would refuse, such as a function of the user as kernel.  Nothing is written then.
+        If the file exists, if the model is not fitted or not a model, or if it contains a type that
+        `load_model` would refuse, such as your own function as a kernel.  Nothing is written then.
 
     Examples
     --------
@@ -195,9 +195,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     InvalidInputError
-        If the file is no model file, is damaged, was written by a later marginfold, holds a type
-        that is not on the fixed list, no fitted model, or numbers that come from no fit (not
-        finite, or of shapes that do not go together).  Nothing is loaded then.
+        If the file is not a model file, is damaged, was written by a later version of marginfold,
+        or contains an unknown type, a model that is not fitted, or numbers that cannot come from a
+        fit (not finite, or of shapes that do not match).  Nothing is loaded then.
 
     Warns
     -----

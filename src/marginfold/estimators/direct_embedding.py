@@ -50,7 +50,7 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
         y : array of shape (n_samples,), optional
             Class labels, read only if the graph uses them.
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the row twice, weight 0 the row absent.
+            A weight of 2 counts like the row given twice, a weight of 0 like no row.
 
         Returns
         -------

@@ -55,7 +55,8 @@ class KernelExpansion(KernelMap):
     training_rows_ : array
         The training rows (their indices if the kernel is precomputed), without those of weight 0.
     origin_ : array or 0
-        What is subtracted from all rows first, for kernels that do not notice it.
+        What is subtracted from all rows first, for kernels that a shift of all rows does not
+        change.
 
     Examples
     --------

@@ -79,12 +79,12 @@ _WATCHERS: ContextVar[tuple[Watch, ...]] = ContextVar("marginfold_watchers", def
 
 @contextmanager
 def watch(callback: Callable[[Progress], object]) -> Iterator[Watch]:
-    """Call ``callback`` with a `Progress` whenever work inside the block has gone a step.
+    """Call ``callback`` with a `Progress` whenever work inside the block has made a step.
 
     ``event.cancel()`` in the callback (or ``cancel()`` of what ``as`` gives, from any thread) ends
     the work at this step.  MMDA, LSVA and WSVDA keep the components found so far and warn with
-    `CancelledWarning`, because each component is final once it is found.  Whatever has nothing to
-    keep raises `CancelledError` and leaves the estimator as it was.  Further work in the block is
+    `CancelledWarning`, because each component is final once it is found.  All other work raises
+    `CancelledError` and leaves the estimator as it was before.  Further work in the block is
     cancelled too.
 
     Blocks may be nested: every callback is called, the innermost first.  An error that the callback
