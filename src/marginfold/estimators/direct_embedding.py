@@ -170,8 +170,8 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
             blind = min(n_parts - 1, self.n_components_)
             warn(
                 f"{name}: the graph falls into {n_parts} separate parts, so {blind} of "
-                f"{self.n_components_} coordinates have the eigenvalue 0: they tell parts from "
-                "each other and say nothing of their shape. Use more neighbors, or fit the parts "
+                f"{self.n_components_} coordinates have the eigenvalue 0: they only tell the parts "
+                "apart and say nothing about their shape. Use more neighbors, or fit the parts "
                 "one by one.",
                 MarginfoldWarning,
             )

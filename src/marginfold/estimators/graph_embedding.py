@@ -269,14 +269,14 @@ class GraphEmbedding(Projection):
         name = type(self).__name__
         if not found:
             raise NoDirectionError(
-                f"{name}: no direction carries anything: the penalty graph has no scatter on these "
-                "rows. All rows, or the means of all classes, may be equal."
+                f"{name}: there is no direction to return: the penalty graph has no scatter on "
+                "these rows. All rows, or the means of all classes, may be equal."
             )
         if self.n_components is not None and found < self.n_components:
             warn(
                 f"{name} found {found} of {self.n_components} components: no other direction "
-                "keeps anything apart that the penalty graph joins (the means of c classes differ "
-                "in c - 1 directions at most).",
+                "separates rows that the penalty graph joins (the means of c classes differ in c "
+                "- 1 directions at most).",
                 ExhaustedWarning,
             )
         signs = score_signs(c.blocks, embedding.directions)

@@ -345,8 +345,8 @@ class MarginMap(
         share = float(np.average(drawn == 1.0, weights=side.weights))
         if share > SATURATED:
             warn(
-                f"MarginMap: with sharpness={self.sharpness_:g}, {share:.0%} of the rows are on "
-                "the anchor of a class to the last digit. Rows there are equally near, whatever "
+                f"MarginMap: with sharpness={self.sharpness_:g}, {share:.0%} of the rows lie "
+                "exactly on the anchor of a class. All rows there are equally near, whatever "
                 "their label: use a smaller sharpness, or more than one neighbor.",
                 MarginfoldWarning,
             )
@@ -373,8 +373,8 @@ class MarginMap(
         codes = codes_of(np.asarray(self.order), self.classes_) if flat else np.empty(0, np.intp)
         if not np.array_equal(np.sort(codes), np.arange(len(self.classes_))):
             raise InvalidParameterError(
-                "MarginMap: order must hold each class once, "
-                f"{shown(self.classes_.tolist())} in any order; got {shown(self.order)}."
+                f"MarginMap: order must name each class once, {shown(self.classes_.tolist())} in "
+                f"any order; got {shown(self.order)}."
             )
         return codes
 

@@ -136,7 +136,7 @@ class KernelExpansion(KernelMap):
     def preimages(self, U: Any, start: Any = None) -> NoReturn:
         """Refuse: kernel values are no coordinates of points in feature space."""
         raise InvalidParameterError(
-            "A KernelExpansion has no preimages, because kernel values are no coordinates in "
+            "A KernelExpansion has no preimages, because kernel values are not coordinates in "
             "feature space; use ExactKernel or LowRankKernel."
         )
 

@@ -196,8 +196,8 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
             )
         if self.classifier is not None and self.n_neighbors is not None:
             raise InvalidParameterError(
-                "classifier and n_neighbors exclude each other; got "
-                f"{shown(self.classifier)} and {shown(self.n_neighbors)}. Leave one out."
+                f"classifier and n_neighbors cannot be used together; got {shown(self.classifier)} "
+                f"and {shown(self.n_neighbors)}. Leave one out."
             )
         constraints: dict[str, Any] = {"n_components": Count(1)}
         if isinstance(self.estimator, MarginEstimator):

@@ -138,6 +138,7 @@ def report(stage: str, done: int, total: int | None = None) -> None:
     if any(watcher.cancelled for watcher in watchers):
         parts = f"{done}" if total is None else f"{done} of {total}"
         raise CancelledError(
-            f"Cancelled by a watcher at {stage!r} ({parts} done); nothing of this work is kept and "
-            "estimators are as they were before. Run it again, without cancelling, for a result."
+            f"Cancelled by a watcher at {stage!r} ({parts} done); nothing of this work is kept, "
+            "and estimators are as they were before. Run it again, without cancelling, for a "
+            "result."
         )

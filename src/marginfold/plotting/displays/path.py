@@ -236,7 +236,7 @@ class PathDisplay:
             ) from error
         if len({array.shape for array in arrays}) != 1 or arrays[0].ndim != 1:
             raise InvalidInputError(
-                "values, measured and spread must be as many; got the shapes "
+                "values, measured and spread must have the same length; got the shapes "
                 f"{', '.join(str(array.shape) for array in arrays)}."
             )
         if self.chosen is not None and float(self.chosen) not in arrays[0]:

@@ -289,8 +289,8 @@ def _columns(X: Any, columns: Sequence[Any]) -> tuple[list[int], list[str]]:
     whole = all(isinstance(c, (int, np.integer)) and 0 <= c < n_columns for c in numbers)
     if not whole or len(numbers) != 2 or numbers[0] == numbers[1]:
         raise InvalidInputError(
-            f"columns must be two different ones, by number from 0 to {n_columns - 1} or by name; "
-            f"got {shown(columns)}."
+            "columns must be two different columns, given by their numbers from 0 to "
+            f"{n_columns - 1} or by name; got {shown(columns)}."
         )
     return [int(c) for c in numbers], [names[c] for c in numbers]
 
