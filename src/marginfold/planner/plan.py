@@ -141,7 +141,7 @@ class Plan:
 
 
 def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Plan:
-    """Return what a fit will need, without fitting.
+    """Return the memory and the time that a fit will need, without fitting.
 
     Memory is what is needed in addition to X; the check before every fit uses the same calculation.
     Time is a range, because the number of iterations depends on the values of X, which are not
