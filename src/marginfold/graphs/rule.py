@@ -151,7 +151,7 @@ class GraphRule(SizedCalls, BaseEstimator):
         return self.build_on(_read_graph_rows(self, X, y, unlabeled, sample_weight))
 
     def build_on(self, rows: GraphRows) -> Laplacian:
-        """Check the parameters and build the graph on rows that are valid."""
+        """Check the parameters and build the graph on rows that were validated before."""
         raise NotImplementedError(f"{type(self).__name__} needs a method build_on(rows).")
 
     def describe(
