@@ -96,7 +96,4 @@ copybutton_prompt_is_regexp = True
 
 # Formulas are drawn by a file of the site (static_explorer): no page asks another host.
 mathjax_path = "mathjax/tex-svg.js"
-mathjax3_config = {
-    "tex": {"macros": {"tr": r"\operatorname{tr}", "T": r"^{\top}"}},
-    "options": {"enableMenu": False},
-}
+mathjax3_config = {"options": {"enableMenu": False}}
