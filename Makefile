@@ -92,6 +92,11 @@ torture: install ## long randomised tests, with fresh seeds and examples, and th
 mutants: install ## change the numerical core in 300 small ways; do the tests notice? (about an hour)
 	@$(BIN)/python scripts/mutants.py --jobs $(JOBS)
 
+.PHONY: dist
+dist: install ## build wheel and sdist into dist/, check them, try them in clean environments (about 5 minutes)
+	@"$(PYTHON)" scripts/install.py dist
+	@.venv-dist/bin/python scripts/dist.py $(DISTFLAGS)
+
 .PHONY: web web-test web-check
 web: ## build the explorer's page and widget from web/ (needs Node 20.19 or later; users need none)
 	cd web && npm ci --no-audit --no-fund && npm run build
@@ -112,6 +117,7 @@ lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)
 
 clean: ## remove .venv, caches and everything built
-	rm -rf .venv .venv-bench .venv-docs .venv-lowest .venv-notebook .venv-try build dist demo docs/_build docs/api/generated docs/gallery .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf .venv .venv-bench .venv-dist .venv-docs .venv-lowest .venv-notebook .venv-try build dist demo docs/_build docs/api/generated docs/gallery .benchmarks .hypothesis \
+	  .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache web/node_modules
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

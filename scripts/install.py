@@ -5,6 +5,7 @@
     python scripts/install.py try                      .venv-try with the tables of make try
     python scripts/install.py notebook                 .venv-notebook with JupyterLab
     python scripts/install.py docs                     .venv-docs with Sphinx, for make docs
+    python scripts/install.py dist                     .venv-dist with what make dist checks with
     python scripts/install.py browser                  Debian's Chromium, in CI where there is none
     python scripts/install.py lowest                   .venv-lowest with the lowest versions allowed
     python scripts/install.py lock [--upgrade ...]     requirements.lock anew, with options for uv
@@ -46,7 +47,7 @@ SETTINGS = {
 def main(arguments):
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    tasks = ("install", "peers", "try", "notebook", "docs", "browser", "lowest", "lock")
+    tasks = ("install", "peers", "try", "notebook", "docs", "dist", "browser", "lowest", "lock")
     parser.add_argument("task", nargs="?", choices=tasks, default="install")
     parser.add_argument("--installer", choices=("uv", "pip"), default="uv")
     options, others = parser.parse_known_args(arguments)
@@ -63,6 +64,8 @@ def main(arguments):
         make_beside(Path(".venv-notebook"), Path("scripts", "notebook.txt"))
     elif options.task == "docs":
         make_docs(Path(".venv-docs"))
+    elif options.task == "dist":
+        make_beside(Path(".venv-dist"), Path("scripts", "dist.txt"))
     elif options.task == "browser":
         install_browser()
     elif options.task == "lowest":
