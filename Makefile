@@ -117,7 +117,6 @@ lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)
 
 clean: ## remove .venv, caches and everything built
-	rm -rf .venv .venv-bench .venv-dist .venv-docs .venv-lowest .venv-notebook .venv-try build dist demo docs/_build docs/api/generated docs/gallery .benchmarks .hypothesis \
-	  .import_linter_cache .mypy_cache \
-	  .pytest_cache .ruff_cache web/node_modules
+	rm -rf .venv .venv-bench .venv-dist .venv-docs .venv-lowest .venv-notebook .venv-try build dist demo docs/_build docs/api/generated docs/gallery \
+	  .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache web/node_modules
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
