@@ -27,7 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "repository",
-    "static_explorer",
+    "built_files",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "gallery/**.ipynb", "gallery/**.md5", "gallery/**.py"]
@@ -44,6 +44,7 @@ suppress_warnings = ["myst.header"]  # a heading may skip a level
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's parameters say them
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template of a class has all members
 numpydoc_class_members_toctree = False
@@ -94,6 +95,6 @@ html_sidebars = {"which_method": [], "explorer": [], "faq": [], "changelog": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# Formulas are drawn by a file of the site (static_explorer): no page asks another host.
+# Formulas are drawn by a file of the site (built_files): no page asks another host.
 mathjax_path = "mathjax/tex-svg.js"
 mathjax3_config = {"options": {"enableMenu": False}}

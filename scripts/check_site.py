@@ -82,13 +82,13 @@ class Reader(HTMLParser):
         if tag == "link" and set(given.get("rel", "").split()) & NOT_LOADED:
             return
         for name in LOADING.get(tag, ()):
-            self.page.loads += parted(name, given.get(name, ""))
-        self.page.loads += OUTSIDE_STYLE.findall(given.get("style", ""))
+            self.page.loads.extend(parted(name, given.get(name, "")))
+        self.page.loads.extend(OUTSIDE_STYLE.findall(given.get("style", "")))
 
     def handle_data(self, data: str) -> None:
         """Take the addresses of a style sheet inside the page."""
         if self._inside_style:
-            self.page.loads += OUTSIDE_STYLE.findall(data)
+            self.page.loads.extend(OUTSIDE_STYLE.findall(data))
 
 
 def parted(name: str, value: str) -> list[str]:

@@ -47,6 +47,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", escape_shapes, priority=600)  # after numpydoc
     app.add_transform(PublicNames)
+    app.add_transform(Percentages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -93,6 +94,18 @@ class PublicNames(SphinxTransform):
             )
             node.replace_self(link)
             link += node
+
+
+class Percentages(SphinxTransform):
+    """A number and its percent sign stay on one line."""
+
+    default_priority = 410
+
+    def apply(self) -> None:
+        """Replace the blank between them, outside of code."""
+        for node in list(self.document.findall(nodes.Text)):
+            if " %" in node and not isinstance(node.parent, nodes.literal | nodes.literal_block):
+                node.parent.replace(node, nodes.Text(re.sub(r"(?<=\d) %", "\u00a0%", node)))
 
 
 def is_inside_link(node: nodes.Node) -> bool:

@@ -1,4 +1,4 @@
-"""An explorer without a server and the script that draws formulas, written into the built site."""
+"""Files of the built site that come from no page: the explorer as one file, MathJax."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def write_files(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     static = Path(app.outdir, "_static")
+    (static / "webpack-macros.html").unlink(missing_ok=True)  # a template of the theme, no page
     script = static / app.config.mathjax_path
     script.parent.mkdir(exist_ok=True)
     with as_file(files(MATHJAX) / "static" / app.config.mathjax_path) as shipped:
