@@ -19,7 +19,8 @@ DOCUMENTS = [
     *GUIDE,
 ]
 PYTHON_BLOCK = re.compile(
-    r"(?:^<!-- runs if installed: (?P<package>\w+) -->\n)?^```python\n(?P<code>.*?)^```$",
+    r"(?:^<!-- (?:runs if installed: (?P<package>\w+)|not run: (?P<reason>[^\n]+)) -->\n)?"
+    r"^```python\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -50,11 +51,11 @@ def python_blocks(document: str) -> list[str]:
     return [
         "\n" * text.count("\n", 0, match.start("code")) + match["code"]
         for match in PYTHON_BLOCK.finditer(text)
-        if match["package"] is None or find_spec(match["package"]) is not None
+        if not match["reason"] and (not match["package"] or find_spec(match["package"]))
     ]
 
 
-@pytest.mark.parametrize("document", ["README.md", *GUIDE])
+@pytest.mark.parametrize("document", ["README.md", "docs/coming_from.md", *GUIDE])
 def test_pages_for_users_show_how_the_package_is_used(document: str) -> None:
     shown = {"docs/guide/index.md": "](", "docs/guide/command_line.md": "```sh"}
     assert shown.get(document, "```python") in read(document)
