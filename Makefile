@@ -6,7 +6,7 @@ JOBS ?= 2
 LOCKFLAGS ?=
 
 BIN := .venv/bin
-RUFF_PATHS := $(wildcard src tests examples benchmarks scripts)
+RUFF_PATHS := $(wildcard src tests examples benchmarks scripts docs/conf.py docs/_ext)
 export PYTHON
 
 .DEFAULT_GOAL := help
