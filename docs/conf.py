@@ -27,6 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "repository",
+    "paper_figures",
     "built_files",
 ]
 templates_path = ["_templates"]
@@ -57,6 +58,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(^|/)(?!plot_)[^/]*\.py$",
+    "within_subsection_order": "gallery_order.place",
     "backreferences_dir": "api/generated/examples",
     "doc_module": ("marginfold",),
     "remove_config_comments": True,

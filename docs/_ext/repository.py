@@ -40,10 +40,19 @@ CALL = re.compile(r"(?:marginfold\.)?(\w+)(?:\(.*\))?", re.DOTALL)
 """A name in code marks, perhaps called."""
 
 
+TARGETS = {name: f"marginfold.{name}" for name in marginfold.__all__ if name != "__version__"} | {
+    name: f"marginfold.errors.{name}"
+    for name in vars(marginfold.errors)
+    if name.endswith(("Error", "Warning"))
+}
+"""Where each public name, error and warning is described."""
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the hooks."""
     app.connect("source-read", read_page)
     app.connect("include-read", read_included)
+    app.connect("missing-reference", find_error)
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", escape_shapes, priority=600)  # after numpydoc
     app.add_transform(PublicNames)
@@ -83,12 +92,11 @@ class PublicNames(SphinxTransform):
 
     def apply(self) -> None:
         """Replace the marks, outside of links and headings."""
-        public = set(marginfold.__all__) - {"__version__"}
         for node in list(self.document.findall(nodes.literal)):
             found = CALL.fullmatch(node.astext())
-            if found is None or found[1] not in public or is_inside_link(node):
+            if found is None or found[1] not in TARGETS or is_inside_link(node):
                 continue
-            target = f"marginfold.{found[1]}"
+            target = TARGETS[found[1]]
             link = addnodes.pending_xref(
                 "", refdomain="py", reftype="obj", reftarget=target, refdoc=self.env.docname
             )
@@ -135,3 +143,13 @@ def escape_shapes(
         line if line.lstrip().startswith((">>>", "...")) else FITTED_SIZE.sub(r"\1\\_", line)
         for line in lines
     ]
+
+
+def find_error(app: Sphinx, env: Any, node: Any, content: nodes.Element) -> nodes.Node | None:
+    """Find the page of an error or warning that a docstring names without its module."""
+    target = TARGETS.get(node.get("reftarget"))
+    if node.get("refdomain") != "py" or target is None or target == node["reftarget"]:
+        return None
+    domain = env.get_domain("py")
+    where = (app.builder, "obj", target, node, content)
+    return domain.resolve_xref(env, node["refdoc"], *where)
