@@ -4,6 +4,7 @@ PYTHON ?= python3
 INSTALLER ?= uv
 JOBS ?= 2
 LOCKFLAGS ?=
+DOCSFLAGS ?=
 
 BIN := .venv/bin
 RUFF_PATHS := $(wildcard src tests examples benchmarks scripts docs/conf.py docs/_ext)
@@ -71,7 +72,7 @@ try: install ## compare, keep, predict on 12 tables of statsmodels and R, beside
 .PHONY: docs
 docs: install ## the documentation site in docs/_build/html; a warning or a link that leads nowhere is an error
 	@"$(PYTHON)" scripts/install.py docs
-	@.venv-docs/bin/python -m sphinx -b html -q -W --keep-going docs docs/_build/html
+	@.venv-docs/bin/python -m sphinx -b html -q -W --keep-going $(DOCSFLAGS) docs docs/_build/html
 	@$(BIN)/python scripts/check_site.py docs/_build/html
 
 bench: install ## measure everything in benchmarks/ beside the other libraries of benchmarks/peers.txt (long)

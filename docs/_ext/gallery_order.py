@@ -11,6 +11,10 @@ ORDER = (
     "plot_few_labels",
     "plot_planes_that_cross",
     "plot_denoising",
+    "plot_loadings",
+    "plot_million_rows",
+    "plot_kernels_at_scale",
+    "plot_search",
 )
 """Scripts that come first, in this order; the others follow by their names."""
 
