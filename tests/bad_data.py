@@ -48,7 +48,7 @@ BAD_ROWS = {
     "no columns": (X[:, :0], Y, None, r"0 feature\(s\).*minimum of 1"),
     "weights too short": (X, Y, np.ones(3), r"sample_weight.*\(3,\).*20 rows"),
     "weights with two columns": (X, Y, np.ones((N, 2)), r"sample_weight.*\(20, 2\)"),
-    "text weights": (X, Y, np.full(N, "heavy"), "sample_weight must hold numbers.*heavy"),
+    "text weights": (X, Y, np.full(N, "heavy"), "sample_weight must be numbers.*heavy"),
     "negative weight": (X, Y, changed(np.ones(N), 2, -0.5), "sample_weight.*negative.*-0.5"),
     "NaN weight": (X, Y, changed(np.ones(N), 2, np.nan), "sample_weight contains NaN"),
     "infinite weight": (X, Y, changed(np.ones(N), 2, np.inf), "sample_weight contains infinity"),

@@ -116,9 +116,9 @@ BAD_PARAMETERS = {
     "order of others": (
         [MarginMap],
         {"order": [0, 2], "sharpness": 2.0},
-        r"order must hold each class once.*\[0, 1\].*got \[0, 2\]",
+        r"order must name each class once.*\[0, 1\].*got \[0, 2\]",
     ),
-    "order twice": ([MarginMap], {"order": [0, 0, 1], "sharpness": 2.0}, "order must hold each"),
+    "order twice": ([MarginMap], {"order": [0, 0, 1], "sharpness": 2.0}, "order must name each"),
 }
 
 

@@ -74,15 +74,17 @@ def test_the_guide_has_a_place_for_every_public_name() -> None:
     assert sorted(set(marginfold.__all__) - {"__version__"} - words) == []
 
 
-def test_the_architecture_names_every_room_and_no_file_that_is_gone() -> None:
+def test_the_architecture_names_every_subpackage_and_no_file_that_is_gone() -> None:
     package, text = ROOT / "src" / "marginfold", read("docs/architecture.md")
-    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
-    assert sorted(room for room in rooms if f"\n  {room}/ " not in text) == []
+    subpackages = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert (
+        sorted(subpackage for subpackage in subpackages if f"\n  {subpackage}/ " not in text) == []
+    )
     tree, *_ = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    room, gone = "", []
+    subpackage, gone = "", []
     for line in tree.splitlines():
-        room = line.split("/")[0].strip() if re.match(r"  \w+/", line) else room
-        where = package / room if line.startswith("    ") else package
+        subpackage = line.split("/")[0].strip() if re.match(r"  \w+/", line) else subpackage
+        where = package / subpackage if line.startswith("    ") else package
         gone += [name for name in re.findall(r"\w+\.py", line) if not (where / name).is_file()]
     named = re.findall(r"`([\w/]+/(?:[\w.]+)?)`", text)
     gone += [name for name in named if not any((base / name).exists() for base in (package, ROOT))]

@@ -7,19 +7,19 @@
         +-- InvalidInputError (also ValueError)   data that no method can use
         |   +-- InvalidParameterError             a parameter out of its range
         |   +-- GraphError                        a graph that does not fit or is not PSD
-        |   +-- NoDirectionError                  no direction carries anything at all
-        +-- SolverError (also RuntimeError)       a solver outside its contract or without result
+        |   +-- NoDirectionError                  there is no direction to return
+        +-- SolverError (also RuntimeError)       an invalid problem, or no accurate solution
         +-- TooLargeError (also MemoryError)      more memory needed than there is
-        +-- CancelledError                        ended by a watcher, with nothing to keep
+        +-- CancelledError                        cancelled by a watcher, nothing is kept
         +-- WorkerLostError (also RuntimeError)   a call whose process died again and again
         +-- ClusterError (also RuntimeError)      a cluster that is gone or cannot do the work
 
     UserWarning
     +-- MarginfoldWarning
-        +-- CancelledWarning                      fewer components: ended by a watcher
-        +-- ExhaustedWarning                      fewer components or planes: nothing to find
+        +-- CancelledWarning                      fewer components: cancelled by a watcher
+        +-- ExhaustedWarning                      fewer components or planes than requested
         +-- GraphUnderflowWarning                 edge weights so small that the graph has no effect
-        +-- UncertifiedWarning                    a solver stopped above its duality gap
+        +-- UncertifiedWarning                    a solver stopped with too large a duality gap
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MarginfoldError(Exception):
 
 
 class InvalidInputError(MarginfoldError, ValueError):
-    """The data cannot be used; the message says what was got, what is needed and what to do."""
+    """The data cannot be used; the message says what was given, what is needed and what to do."""
 
 
 class InvalidParameterError(InvalidInputError):
@@ -48,11 +48,11 @@ class GraphError(InvalidInputError):
 
 
 class NoDirectionError(InvalidInputError):
-    """Every task is degenerate from the start: there is no component to return."""
+    """No direction separates classes or has variance: there is no component to return."""
 
 
 class SolverError(MarginfoldError, RuntimeError):
-    """A solver was given something outside its contract, or did not reach what it promises."""
+    """A solver was given an invalid problem, or did not reach the accuracy that it promises."""
 
 
 class TooLargeError(MarginfoldError, MemoryError):
@@ -60,11 +60,11 @@ class TooLargeError(MarginfoldError, MemoryError):
 
 
 class CancelledError(MarginfoldError):
-    """A watcher ended the work before there was anything to keep."""
+    """A watcher cancelled the work before there was a result to keep."""
 
 
 class WorkerLostError(MarginfoldError, RuntimeError):
-    """The process of a call died (killed, out of memory) as often as it was tried."""
+    """The process of a call died (killed, out of memory) every time it was tried."""
 
 
 class ClusterError(MarginfoldError, RuntimeError):
@@ -76,7 +76,7 @@ class MarginfoldWarning(UserWarning):
 
 
 class CancelledWarning(MarginfoldWarning):
-    """A watcher ended the work; what was found until then is kept."""
+    """A watcher cancelled the work; the components found until then are kept."""
 
 
 class ExhaustedWarning(MarginfoldWarning):

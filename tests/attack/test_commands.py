@@ -94,7 +94,7 @@ CASES = {
     "best model where nobody writes": unwritable("--save", *COMPARE),
     "records where nobody writes": unwritable("--run", *COMPARE),
     "records of a paper where nobody writes": unwritable("--run", "reproduce", "lsva", "--quick"),
-    "records below a file": Case((*COMPARE, "--run", "t.csv/run"), ("cannot be made", "t.csv")),
+    "records below a file": Case((*COMPARE, "--run", "t.csv/run"), ("cannot be created", "t.csv")),
     "report and model in one file": Case(
         (*COMPARE, "--report", "o.html", "--save", "./o.html"), ("are both",)
     ),

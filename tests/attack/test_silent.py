@@ -84,14 +84,14 @@ def test_rows_at_the_limit_have_an_image(cls):
 
 def test_a_kernel_that_overflows_predicts_no_class():
     fitted = GESVC(kernel="poly").fit(X, Y)
-    with pytest.raises(InvalidInputError, match="image of a row overflows"):
+    with pytest.raises(InvalidInputError, match="coordinates of a row overflow"):
         fitted.predict(X * 1e140)
 
 
 @every(ESTIMATORS)
 @pytest.mark.parametrize("weights", [2.0 + 1j, np.ones(N) + 1j])
 def test_complex_weights_are_refused(cls, weights):
-    refuse(cls(), X, Y, weights, "sample_weight must hold numbers", InvalidInputError)
+    refuse(cls(), X, Y, weights, "sample_weight must be numbers", InvalidInputError)
 
 
 @every(having("graph"))
@@ -233,7 +233,7 @@ def test_refit_is_true_false_or_a_function(search, refit):
         (np.where(np.arange(N) == 3, None, Y.astype(object)), "None, NaN or NA"),
         (np.where(np.arange(N) == 3, np.nan, Y), "y contains NaN"),
         (np.where(np.arange(N) == 3, np.inf, Y), "y contains infinity"),
-        (np.where(np.arange(N) < 10, "a", Y.astype(object)), "types that do not compare"),
+        (np.where(np.arange(N) < 10, "a", Y.astype(object)), "types that cannot be compared"),
     ],
     ids=["None", "NaN", "infinity", "mixed"],
 )

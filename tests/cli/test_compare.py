@@ -43,12 +43,12 @@ BAD_INPUT = {
     "dropped target": (HEADER + ROWS, ("--drop", "kind"), "--drop kind is the target"),
     "report over the table": (HEADER + ROWS, ("--report", "t.csv"), "never replaced"),
     "no folder": (HEADER + ROWS, ("--report", "no/where.html"), "there is no folder"),
-    "run is a file": (HEADER + ROWS, ("--run", "t.csv"), "the folder t.csv cannot be made"),
+    "run is a file": (HEADER + ROWS, ("--run", "t.csv"), "the folder t.csv cannot be created"),
     "budget of words": (HEADER + ROWS, ("--budget", "fast"), "--budget is a time above 0 such as"),
     "no budget": (HEADER + ROWS, ("--budget", "0s"), "60s, 5m or 1h; got '0s'"),
     "budget below nothing": (HEADER + ROWS, ("--budget=-5s",), "got '-5s'"),
     "budget in days": (HEADER + ROWS, ("--budget", "1d"), "got '1d'"),
-    "two plans": (HEADER + ROWS, ("--budget", "5m", "--thorough"), "exclude each other"),
+    "two plans": (HEADER + ROWS, ("--budget", "5m", "--thorough"), "cannot be used together"),
     "wrong call": (HEADER + ROWS, ("--folds", "1"), "marginfold compare --help"),
 }
 
@@ -335,7 +335,7 @@ def test_nothing_is_kept_after_too_few_folds(tmp_path, capsys):
     arguments = ["compare", "p.csv", "-t", "kind", "--methods", "lda", *SHORT]
     assert main([*arguments, "--save", "m.skops"]) == 2
     err = capsys.readouterr().err
-    assert "2 folds show nothing: give more --folds or --repeats" in err
+    assert "2 folds cannot show that: give more --folds or --repeats" in err
     assert not Path("m.skops").exists()
     said = _answer([*arguments, "--json"], capsys)
     assert said["command"] is None
@@ -349,12 +349,14 @@ def test_a_model_of_lightgbm_is_kept_in_python_only(tmp_path, capsys):
     arguments = ["compare", "iris", "--methods", "lightgbm", "--folds", "3", "--jobs", "1"]
     assert main([*arguments, "--save", "m.skops", "--json"]) == 1
     out, err = capsys.readouterr()
-    assert "m.skops was not written: a model file holds no models of the package lightgbm" in err
+    assert (
+        "m.skops was not written: a model file cannot contain models of the package lightgbm" in err
+    )
     said = strict(out)
     assert said["command"] is None
     assert "LGBMClassifier(" in said["python"]
     assert main(arguments) == 0
-    assert "No command keeps it: a model file holds no models" in capsys.readouterr().out
+    assert "No command keeps it: a model file cannot contain models" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the clock needs POSIX signals")

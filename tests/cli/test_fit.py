@@ -426,7 +426,7 @@ def test_levels_that_were_never_seen_are_noted_with_their_rows(done, said):
     code, _, err = said("predict", "m.skops", "new.csv")
     assert code == 0
     assert err.count("\n") == 1
-    assert "column 'town': 2 rows hold what the model has never seen (Oslo, Rome)" in err
+    assert "column 'town': 2 rows have what the model has never seen (Oslo, Rome)" in err
     notes = done("predict", "m.skops", "new.csv", "--json")["notes"]
     assert [f"note: {note}\n" for note in notes] == [err]
     new["town"] = "Ulm"

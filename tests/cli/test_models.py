@@ -199,9 +199,9 @@ def test_what_a_model_cannot_do_is_said_with_what_it_can(models, capsys):
     listing = sorted(models.iterdir())
     assert "marginfold predict" in refused("transform", "svc-rbf.skops", "p.csv")
     assert "there is no model file" in refused("predict", "no.skops", "p.csv")
-    assert "no model file (skops)" in refused("predict", "p.csv", "p.csv")
+    assert "not a model file (skops)" in refused("predict", "p.csv", "p.csv")
     assert "must end with" in refused("transform", "mmda.skops", "p.csv", "--out", "o.xlsx")
-    assert "'towm' is no column" in refused("transform", "mmda.skops", "p.csv", "--keep", "towm")
+    assert "'towm' is not a column" in refused("transform", "mmda.skops", "p.csv", "--keep", "towm")
     assert sorted(models.iterdir()) == listing
 
 
@@ -222,7 +222,7 @@ def test_a_bare_estimator_is_no_model_of_tables(tmp_path, capsys):
     save_model(GESVC().fit([[0.0], [1.0]], [0, 1]), tmp_path / "m.skops")
     code, _, err = run(tmp_path, capsys, "predict", "m.skops", "p.csv")
     assert code == 2
-    assert "bare GESVC without column names" in err
+    assert "contains only a GESVC, without column names" in err
 
 
 def test_columns_can_be_left_out_or_taken_as_categories(tmp_path, capsys):

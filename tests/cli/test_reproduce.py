@@ -132,11 +132,17 @@ REFUSED = {
     "unknown table": (("reproduce", "lsva", "--table", "V"), "lsva has no table or figure 'V'"),
     "empty table": (("reproduce", "lsva", "--table", ""), "lsva has no table or figure ''"),
     "table of all": (("reproduce", "all", "--table", "I"), "--table needs one paper"),
-    "two scales": (("reproduce", "lsva", "--quick", "--full"), "exclude each other"),
+    "two scales": (("reproduce", "lsva", "--quick", "--full"), "cannot be used together"),
     "no processes": (("reproduce", "lsva", "--jobs", "0"), "marginfold reproduce --help"),
     "no paper": (("reproduce",), "marginfold reproduce --help"),
-    "run is a file": (("reproduce", "lsva", "--run", "taken"), "the folder taken cannot be made"),
-    "no records": (("reproduce", "lsva", "--run", "other"), "cannot be used as records"),
+    "run is a file": (
+        ("reproduce", "lsva", "--run", "taken"),
+        "the folder taken cannot be created",
+    ),
+    "no records": (
+        ("reproduce", "lsva", "--run", "other"),
+        "cannot be used as a database of records",
+    ),
 }
 
 

@@ -55,7 +55,7 @@ def test_a_cluster_answers_as_local_processes_do(command, address, tmp_path, mon
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--jobs", "2"), "--jobs and --scheduler exclude each other"),
+        (("--jobs", "2"), "--jobs and --scheduler cannot be used together"),
         ((), f"No scheduler answers at '{NOWHERE}'"),
     ],
 )

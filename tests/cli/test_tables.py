@@ -160,7 +160,7 @@ def test_what_a_model_has_not_seen_is_noted_or_refused(folder, capsys):
     (folder / "new.csv").write_text(new, encoding="utf-8")
     code, out, err = run(capsys, "predict", "m.skops", "new.csv")
     assert (code, len(out.splitlines())) == (0, 4)
-    assert "column 'town': 3 rows hold what the model has never seen (Bern)" in err
+    assert "column 'town': 3 rows have what the model has never seen (Bern)" in err
     assert "column 'town': blanks around" in err
     table[:3].to_csv("bare.csv", index=False)
     code, _, err = run(capsys, "predict", "m.skops", "bare.csv")
@@ -218,7 +218,7 @@ REFUSED = {
     "wrong sep": ("price,v\n" + "1,2\n2,1\n" * 9, ("--sep", ";;"), "--sep must be one character"),
     "other sep": ("price,v\n" + "1,2\n2,1\n" * 9, ("--sep", ";"), "Did you mean 'price,v'?"),
     "no number": ("price,v\n" + "1,2\n2,1\n" * 9, ("--decimal", "x"), "--decimal must be"),
-    "all missing": ("price,v\n" + "1,\n2,\n" * 9, (), "no column can be learnt from"),
+    "all missing": ("price,v\n" + "1,\n2,\n" * 9, (), "there is no column to learn from"),
     "two ways": ("price|v,w\n" + "1|a,b\n2|c,d\n" * 9, (), "--sep , or --sep '|'"),
 }
 

@@ -233,5 +233,5 @@ def test_a_search_tree_is_never_taken_from_a_file(tmp_path):
 @pytest.mark.parametrize("content", [3, [GESVC()], {"a": 1}, GESVC()], ids=str)
 def test_a_file_without_a_fitted_model_is_refused(content, tmp_path):
     forged(tmp_path / "m.skops", content)
-    with pytest.raises(InvalidInputError, match=r"holds .*nothing was loaded"):
+    with pytest.raises(InvalidInputError, match=r"contains .*nothing was loaded"):
         load_model(tmp_path / "m.skops")

@@ -138,7 +138,7 @@ def test_a_table_without_names_has_numbered_columns(tmp_path):
         assert list(rows) == ["c1", "c3", "c4"]
         assert labels.tolist() == BASE["kind"].tolist()
         np.testing.assert_array_equal(rows["c1"], BASE["größe"])
-    with pytest.raises(InvalidInputError, match=r"'kind' is no column.*say --no-header"):
+    with pytest.raises(InvalidInputError, match=r"'kind' is not a column.*say --no-header"):
         read_labelled(path, "kind")
     headless = "1.5;2,5;a\n2.5;3,5;b\n" * 6
     path.write_text(headless)
@@ -286,7 +286,7 @@ def test_a_spreadsheet_and_a_table_of_one_column_get_their_own_advice(tmp_path):
 def test_several_unknown_names_are_refused_at_once(tmp_path):
     (tmp_path / "t.csv").write_text(text(), encoding="utf-8")
     with pytest.raises(
-        InvalidInputError, match=r"--drop 'shere' and 'hoe' are no columns.*'share'"
+        InvalidInputError, match=r"--drop 'shere' and 'hoe' are not columns.*'share'"
     ):
         read_labelled(tmp_path / "t.csv", "kind", drop=["shere", "hoe"])
     with pytest.raises(InvalidInputError, match="'list price'"):
@@ -294,7 +294,7 @@ def test_several_unknown_names_are_refused_at_once(tmp_path):
 
 
 AMBIGUOUS = {
-    "two delimiters": ("x,y|z\n" * 12, r"may be apart by , \(2 fields\) or '\|'.*--sep , or"),
+    "two delimiters": ("x,y|z\n" * 12, r"may be separated by , \(2 fields\) or '\|'.*--sep , or"),
     "thousands or decimals": ("a;k\n" + '"1,250";x\n"2,500";y\n' * 6, "'1,250'.*--decimal , "),
 }
 
@@ -367,7 +367,7 @@ def test_prices_are_refused_as_a_quantity_before_their_classes_are_counted():
     prices = np.round(np.exp(7.8 + np.random.default_rng(0).standard_normal(53_940)))
     whole = pd.DataFrame({"price": prices.astype(int), "v": 0.5})
     for frame in (whole, whole.astype({"price": float}), whole.assign(price=prices + 0.25)):
-        with pytest.raises(InvalidInputError, match=r"regression is not what this does.*qcut"):
+        with pytest.raises(InvalidInputError, match=r"marginfold does no regression.*qcut"):
             split_target(frame, "price")
     words = whole.assign(price=[f"${v:,.0f}" for v in prices])
     with pytest.raises(InvalidInputError, match=r"quantity: .* different numbers in 53940 rows"):

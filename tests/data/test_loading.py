@@ -104,7 +104,7 @@ def test_what_is_not_a_whole_gzip_file_is_refused(tmp_path, content):
 def test_binary_rubbish_is_refused(tmp_path):
     path = tmp_path / "iris.csv"
     path.write_bytes(bytes(range(256)))
-    with pytest.raises(InvalidInputError, match=r"iris\.csv is no table of text"):
+    with pytest.raises(InvalidInputError, match=r"iris\.csv is not a text table"):
         read_and_verify(path)
 
 
@@ -151,7 +151,7 @@ def test_labels_are_numbers_only_if_all_are(texts, kind):
 def test_an_archive_with_objects_is_not_opened(tmp_path):
     path = tmp_path / "ida_banana.npz"
     np.savez(path, X=np.array([[object()]]), y=np.array([1]))
-    with pytest.raises(InvalidInputError, match=r"ida_banana\.npz is no whole \.npz"):
+    with pytest.raises(InvalidInputError, match=r"ida_banana\.npz is not a complete \.npz"):
         load("ida_banana", data_home=tmp_path)
 
 

@@ -244,8 +244,8 @@ class Stranger:
         ),
         pytest.param(lambda: pickle.dumps(Bomb()), "pickle", id="pickle"),
         pytest.param(lambda: pickle.dumps(MMDA()), "pickle", id="pickled-model"),
-        pytest.param(lambda: b"", "no model file", id="empty"),
-        pytest.param(lambda: b"a,b\n1,2\n", "no model file", id="table"),
+        pytest.param(lambda: b"", "not a model file", id="empty"),
+        pytest.param(lambda: b"a,b\n1,2\n", "not a model file", id="table"),
         pytest.param(lambda: skops_io.dumps(SVC()), "not written by marginfold", id="plain-skops"),
         pytest.param(lambda: b"PK\x03\x04 and then nothing", "damaged", id="half-header"),
     ],
@@ -328,7 +328,7 @@ def test_a_file_that_unpacks_to_more_than_its_size_is_refused(saved):
 def test_a_missing_model_is_said_to_be_missing(tmp_path):
     with pytest.raises(InvalidInputError, match="there is no model file"):
         load_model(tmp_path / "m.skops")
-    with pytest.raises(InvalidInputError, match="no regular file"):
+    with pytest.raises(InvalidInputError, match="not a regular file"):
         load_model(tmp_path)
 
 

@@ -307,7 +307,7 @@ def test_the_degrees_need_a_graph():
 
 
 def test_equal_rows_have_no_principal_axis():
-    with pytest.raises(NoDirectionError, match="no direction carries anything"):
+    with pytest.raises(NoDirectionError, match="there is no direction to return"):
         GraphEmbedding(intrinsic=None, penalty="total").fit(np.full((9, 3), 0.1))
 
 

@@ -316,7 +316,7 @@ def test_the_order_can_be_kept():
     assert_array_equal(given.order_, [3, 1, 2, 5, 4, 0])
     assert_allclose(given.anchors_[3], [1.0, 0.0])
     for order in ([0, 1, 2], [0, 1, 2, 3, 4, 4], [0, 1, 2, 3, 4, 9], "abcdef", 3, [[0, 1]]):
-        with pytest.raises(InvalidParameterError, match="order must hold each class once"):
+        with pytest.raises(InvalidParameterError, match="order must name each class once"):
             MarginMap(GaussianNB(), order=order).fit(X, Y)
 
 

@@ -71,7 +71,7 @@ def test_all_cores_are_minus_one():
         ({"n_jobs": "two"}, "n_jobs is a number of processes"),
         ({"n_jobs": 1.5}, "n_jobs is a number of processes"),
         ({"n_jobs": True}, "n_jobs is a number of processes"),
-        ({"n_jobs": 2, "client": "tcp://host:1"}, "exclude each other"),
+        ({"n_jobs": 2, "client": "tcp://host:1"}, "cannot be used together"),
     ],
 )
 def test_bad_options_are_refused_before_the_first_call(options, message):

@@ -162,7 +162,10 @@ def test_nothing_but_unlabelled_rows_is_refused():
 BAD = {
     "a classifier": ({"estimator": GESVC()}, "estimator must be a transformer"),
     "an unlimited transformer": ({"estimator": PCA()}, "n_components is missing"),
-    "two heads": ({"classifier": KNeighborsClassifier(), "n_neighbors": 3}, "exclude each other"),
+    "two heads": (
+        {"classifier": KNeighborsClassifier(), "n_neighbors": 3},
+        "cannot be used together",
+    ),
     "no neighbors": ({"n_neighbors": [1, 0]}, "n_neighbors must be"),
     "a class": ({"estimator": LSVA}, "estimator must be a transformer"),
     "a weight MMDA lacks": (

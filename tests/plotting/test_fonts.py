@@ -50,7 +50,7 @@ def test_a_picture_says_once_which_letters_are_missing(tmp_path):
         png(figure(["plain", "кот"]), tmp_path / "b.png")
     (warning,) = caught
     assert warning.category is MarginfoldWarning
-    assert "they are boxes in" in str(warning.message)
+    assert "they appear as boxes in" in str(warning.message)
     assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
 
 

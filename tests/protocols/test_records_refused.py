@@ -18,7 +18,7 @@ TASK = Task("demo", "wine", "1-NN", work=print)
 
 
 def test_reading_only_needs_a_run_and_makes_nothing(tmp_path):
-    with pytest.raises(InvalidInputError, match=r"holds no records\.sqlite; give the folder"):
+    with pytest.raises(InvalidInputError, match=r"contains no records\.sqlite; give the folder"):
         RecordStore(tmp_path / "none", read_only=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -111,7 +111,7 @@ def test_a_newer_layout_names_both_numbers(tmp_path):
 @pytest.mark.parametrize("below", ["", "further/down"])
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path, below):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(InvalidInputError, match=r"cannot be made .*give another"):
+    with pytest.raises(InvalidInputError, match=r"cannot be created .*give another"):
         RecordStore(tmp_path / "taken" / below)
     assert (tmp_path / "taken").read_text() == "a file"
 

@@ -86,7 +86,7 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         metavar="NAMES",
-        help=f"Apart by commas, of {', '.join(METHODS)}; all that suit by default.",
+        help=f"Names separated by commas: {', '.join(METHODS)}. All suitable ones by default.",
     ),
 ]
 Protocol = Annotated[
@@ -117,8 +117,8 @@ def compare(
     budget: Budget = None,
     thorough: Thorough = False,
     protocol: Protocol = "nested",
-    folds: Annotated[int, typer.Option("--folds", min=2, help="Folds.")] = 5,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Partitions.")] = 2,
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Number of folds.")] = 5,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats of all folds.")] = 2,
     drop: Drop = None,
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
@@ -202,9 +202,9 @@ def _check(protocol: str, report: Path | None, save: Path | None, n_folds: int) 
         )
     if save is not None and n_folds < LEAST_FOLDS:
         raise InvalidParameterError(
-            f"--save keeps what was shown to be best, and {n_folds} folds show nothing: give more "
-            f"--folds or --repeats, {LEAST_FOLDS} folds in all or more, or keep a method of your "
-            "choice with 'marginfold fit'."
+            f"--save keeps the method that was shown to be best, and {n_folds} folds cannot show "
+            f"that: give more --folds or --repeats, {LEAST_FOLDS} folds in all or more, or keep a "
+            "method of your choice with 'marginfold fit'."
         )
 
 
@@ -229,7 +229,8 @@ def _seconds(budget: str | None, thorough: bool) -> float | None:
     if thorough:
         if budget is not None:
             raise InvalidParameterError(
-                "--budget and --thorough exclude each other: give a time, or take all there is."
+                "--budget and --thorough cannot be used together: give a time, or leave nothing "
+                "out."
             )
         return None
     if budget is None:

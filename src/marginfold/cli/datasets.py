@@ -22,7 +22,7 @@ Examples:
 
 
 def datasets(
-    name: Annotated[str | None, typer.Argument(help="Show all that is known of one set.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show everything about one set.")] = None,
     data_home: Annotated[
         Path | None,
         typer.Option(

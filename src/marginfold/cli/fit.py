@@ -84,9 +84,7 @@ Scale = Annotated[
     ),
 ]
 
-Seed = Annotated[
-    int, typer.Option("--seed", metavar="NUMBER", min=0, help="Of the folds; 0 by default.")
-]
+Seed = Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Seed of the folds.")]
 
 Proba = Annotated[
     bool,
@@ -188,12 +186,12 @@ def _method_named(method: str, *, saved: bool) -> str:
     if package and find_spec(package) is None:
         raise InvalidInputError(
             f"--method {method} needs the package {package}, which is not installed; install it, "
-            "or take histgradientboosting."
+            "or use histgradientboosting."
         )
     if package and saved:
         raise InvalidInputError(
-            f"--save: a model file holds no models of the package {package}; leave --save out, or "
-            "take histgradientboosting."
+            f"--save: a model file cannot contain models of the package {package}; leave --save "
+            "out, or use histgradientboosting."
         )
     return name
 

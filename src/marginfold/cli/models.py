@@ -226,7 +226,7 @@ def _components(saved: Saved, frame: pd.DataFrame) -> Answer:
     names = saved.model.component_names
     if not names:
         raise InvalidInputError(
-            f"{saved.path} holds a classifier ({saved.name}) that has no components; use "
+            f"{saved.path} contains a classifier ({saved.name}) that has no components; use "
             f"'marginfold predict {quote(str(saved.path))} {quote(str(saved.data))}'."
         )
     return dict(zip(names, saved.model.transform(frame).T, strict=True)), []
@@ -239,19 +239,19 @@ def _predictions(saved: Saved, frame: pd.DataFrame, *, scores: bool, proba: bool
     model = saved.model
     if not hasattr(model.method, "predict"):
         raise InvalidInputError(
-            f"{saved.path} holds a transformer ({saved.name}) that predicts no class; use "
+            f"{saved.path} contains a transformer ({saved.name}) that predicts no class; use "
             f"'marginfold transform {quote(str(saved.path))} {quote(str(saved.data))}'."
         )
     if scores and not has_scores(model.method):
         raise InvalidInputError(
-            f"{saved.path} holds a classifier ({saved.name}) without margins or distances; leave "
-            "--scores out, or ask for --proba."
+            f"{saved.path} contains a classifier ({saved.name}) without margins or distances; "
+            "leave --scores out, or ask for --proba."
         )
     if proba and not model.has_probabilities:
         raise InvalidInputError(
-            f"{saved.path} holds a classifier ({saved.name}) without probabilities: its rows were "
-            "too few to calibrate them, or another version saved it. Fit it again with 'marginfold "
-            f"fit ... --method {saved.name} --save', or ask for --scores."
+            f"{saved.path} contains a classifier ({saved.name}) without probabilities: its rows "
+            "were too few to calibrate them, or another version saved it. Fit it again with "
+            f"'marginfold fit ... --method {saved.name} --save', or ask for --scores."
         )
     columns: dict[str, Any] = {"prediction": model.predict(frame)}
     if scores:
@@ -294,9 +294,9 @@ def _load(path: Path) -> TableModel:
         model = load_model(path)
     if not isinstance(model, TableModel):
         raise InvalidInputError(
-            f"{path} holds a bare {type(model).__name__} without column names; the "
-            "commands need a model of 'marginfold fit --save' or 'compare --save'. In Python, "
-            "load_model gives it."
+            f"{path} contains only a {type(model).__name__}, without column names; the commands "
+            "need a model of 'marginfold fit --save' or 'compare --save'. In Python, load_model "
+            "gives it."
         )
     show_notes(str(warning.message) for warning in caught)
     return model

@@ -55,7 +55,7 @@ Drop = Annotated[
 Categorical = Annotated[
     list[str] | None,
     typer.Option(
-        "--categorical", metavar="COLUMN", help="Column of codes to take as categories; repeatable."
+        "--categorical", metavar="COLUMN", help="Column of codes to use as categories; repeatable."
     ),
 ]
 DropMissingTarget = Annotated[
@@ -64,17 +64,19 @@ DropMissingTarget = Annotated[
 Sep = Annotated[
     str | None,
     typer.Option(
-        "--sep", metavar="CHARACTER", help="Between fields: , ; | tab space; found by default."
+        "--sep", metavar="CHARACTER", help="Between fields: , ; | tab space (detected by default)."
     ),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option("--decimal", metavar="MARK", help="Before decimals: . or , (found by default)."),
+    typer.Option("--decimal", metavar="MARK", help="Decimal mark: . or , (detected by default)."),
 ]
 Encoding = Annotated[
     str | None,
     typer.Option(
-        "--encoding", metavar="NAME", help="Such as latin-1 or cp1252; UTF-8 and UTF-16 are found."
+        "--encoding",
+        metavar="NAME",
+        help="Such as latin-1 or cp1252; UTF-8 and UTF-16 are detected.",
     ),
 ]
 NoHeader = Annotated[
@@ -85,7 +87,7 @@ DropIds = Annotated[
     typer.Option("--drop-ids", help="Leave out whole numbers and words that all differ."),
 ]
 Dates = Annotated[
-    bool, typer.Option("--dates", help="Take dates as numbers: days since the earliest.")
+    bool, typer.Option("--dates", help="Use dates as numbers: days since the earliest.")
 ]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help=f"Processes; {JOBS} by default.")
@@ -131,7 +133,7 @@ def check_scheduler(jobs: int | None, scheduler: str | None) -> None:
         return
     if jobs is not None:
         raise InvalidParameterError(
-            "--jobs and --scheduler exclude each other: the cluster has its own workers."
+            "--jobs and --scheduler cannot be used together: the cluster has its own workers."
         )
     require("distributed")
 

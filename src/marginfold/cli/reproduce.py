@@ -54,7 +54,7 @@ def reproduce(
         str | None, typer.Option("--table", help="One table or figure only: I, 3, 'figure 2'.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds, coarse grids.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="The papers' grids; hours.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The papers' grids; takes hours.")] = False,
     run: Annotated[
         Path | None, typer.Option("--run", help=f"Folder of the records (else {RUNS}/PAPER-SCALE).")
     ] = None,
@@ -100,7 +100,9 @@ class Reproduced:
 
 def _size(quick: bool, full: bool) -> str:
     if quick and full:
-        raise InvalidParameterError("--quick and --full exclude each other; give one or none.")
+        raise InvalidParameterError(
+            "--quick and --full cannot be used together; give at most one of them."
+        )
     return "quick" if quick else "full" if full else "standard"
 
 

@@ -59,9 +59,7 @@ Kernel = Annotated[
 ]
 LowRank = Annotated[
     int | None,
-    typer.Option(
-        "--low-rank", metavar="RANK", min=1, help="Kernel from so many rows, for large tables."
-    ),
+    typer.Option("--low-rank", metavar="RANK", min=1, help="Approximate the kernel by this rank."),
 ]
 Dims = Annotated[
     int | None,
@@ -83,12 +81,14 @@ Ridge = Annotated[
 ClassWeight = Annotated[
     str | None,
     typer.Option(
-        "--class-weight", metavar="NAME", help="balanced: rare classes count as others; or none."
+        "--class-weight",
+        metavar="NAME",
+        help="balanced: all classes have the same weight; or none.",
     ),
 ]
 Neighbors = Annotated[
     int | None,
-    typer.Option("--neighbors", metavar="COUNT", min=1, help="Nearest rows that decide."),
+    typer.Option("--neighbors", metavar="COUNT", min=1, help="Number of nearest neighbors."),
 ]
 
 

@@ -208,9 +208,9 @@ def _usable_folds(labels: Array, wanted: int) -> tuple[int, list[str]]:
     trained = second - -(-second // usable)
     if trained < TRAINED:
         raise InvalidInputError(
-            f"two classes need {TRAINED} training rows or more in every fold, for folds inside "
-            f"folds; the second largest class has {second} rows in all, and {trained} in some of "
-            f"{usable} folds. Add rows, or use more folds."
+            f"two classes need {TRAINED} training rows or more in every fold, which is divided "
+            f"into folds again; the second largest class has {second} rows in all, and {trained} "
+            f"in some of {usable} folds. Add rows, or use more folds."
         )
     notes = []
     if usable < wanted:

@@ -97,8 +97,8 @@ def why_not_kept(found: Findings) -> str:
     package = METHODS[found.best].needs
     if package:
         return (
-            f"a model file holds no models of the package {package}. Keep {found.best} in Python "
-            "(--json and --report have the lines), or leave it out with --methods."
+            f"a model file cannot contain models of the package {package}. Keep {found.best} in "
+            "Python (--json and --report have the lines), or leave it out with --methods."
         )
     return ""
 

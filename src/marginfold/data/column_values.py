@@ -54,8 +54,8 @@ def as_numbers(name: str, column: pd.Series, style: Style | None, decimal: str |
             kind = "dates" if isinstance(style, DateStyle) else "numbers"
             unit = f" with the sign {_unit(style)}" if _unit(style) else ""
             raise InvalidInputError(
-                f"{called(name)} was {kind}{unit} when the model was fitted; row {row + 1} holds "
-                f"{shown(value)}. Mend it, or leave the value empty."
+                f"{called(name)} was {kind}{unit} when the model was fitted; row {row + 1} has "
+                f"{shown(value)}. Correct it, or leave the value empty."
             )
         values[row] = number
     return _checked_size(name, values)

@@ -129,7 +129,7 @@ def inspect_columns(
     }
     if not kinds["numbers"] and not kinds["levels"]:
         raise InvalidInputError(
-            f"no column can be learnt from: {listed(kinds['dropped'])} are empty, constant or "
+            f"there is no column to learn from: {listed(kinds['dropped'])} are empty, constant or "
             "left out."
         )
     notes = [*frame.attrs.get(NOTES, {}).values(), *(n for c in found.values() for n in c.notes)]
@@ -263,7 +263,7 @@ def unseen_levels(part: ColumnTransformer, arranged: pd.DataFrame) -> list[str]:
         words = arranged[name].fillna(MISSING_LEVEL)
         unseen = words[~words.isin(known)]
         if len(unseen):
-            rows = "1 row holds" if len(unseen) == 1 else f"{len(unseen)} rows hold"
+            rows = "1 row has" if len(unseen) == 1 else f"{len(unseen)} rows have"
             notes.append(
                 f"{called(name)}: {rows} what the model has never seen "
                 f"({listed(sorted(set(unseen)))}), taken as none of its levels"
@@ -330,7 +330,7 @@ def _check_plain(name: str, column: pd.Series) -> pd.Series:
     odd = [value for value in present.tolist() if not isinstance(value, (str, bool, int, float))]
     if odd:
         raise InvalidInputError(
-            f"{called(name)} holds {type(odd[0]).__name__} values ({shown(odd[0])}); numbers or "
+            f"{called(name)} has {type(odd[0]).__name__} values ({shown(odd[0])}); numbers or "
             f"words are needed. Convert them, or leave the column out with {drop_option(name)}."
         )
     return present
@@ -351,8 +351,8 @@ def _style(name: str, column: pd.Series, decimal: str | None) -> Style | None:
     if style is not None and not style.decimal:
         example = next(text for text in texts if "," in text or "." in text)
         raise InvalidInputError(
-            f"{called(name)} holds numbers such as {shown(example)} that can be read in two ways; "
-            f"say --decimal , (a comma before decimals) or --decimal . (a point), leave it out "
+            f"{called(name)} has numbers such as {shown(example)} that can be read in two ways; "
+            "say --decimal , (a comma before decimals) or --decimal . (a point), leave it out "
             f"with {drop_option(name)}, or take it as categories with {_categories(name)}."
         )
     return style
@@ -361,7 +361,7 @@ def _style(name: str, column: pd.Series, decimal: str | None) -> Style | None:
 def _check_order(name: str, style: DateStyle, column: pd.Series) -> None:
     if style.day_first is None:
         raise InvalidInputError(
-            f"{called(name)} holds dates such as {shown(texts_of(column)[0])}, whose values do not "
+            f"{called(name)} has dates such as {shown(texts_of(column)[0])}, whose values do not "
             "tell the day from the month; write them as 2024-05-31, or leave the column out with "
             f"{drop_option(name)}."
         )
@@ -407,13 +407,13 @@ def _check_words(name: str, column: pd.Series) -> list[str]:
         told = _mixed(name, present, are_numbers, column)
         if len(known) > min(MAX_LEVELS, TEXT_SHARE * len(column)):
             raise InvalidInputError(
-                f"{told}; mend it (what is missing stays empty), leave the column out with "
+                f"{told}; correct it (leave missing values empty), leave the column out with "
                 f"{drop_option(name)}, or take all as categories with {_categories(name)}."
             )
         return [f"{told}; all are taken as categories"]
     if len(present) and are_numbers.all() and not all(map(is_plain, known)):
         raise InvalidInputError(
-            f"{called(name)} holds numbers in several styles "
+            f"{called(name)} has numbers written in several ways "
             f"({', '.join([*map(shown, known)][:3])}); write them in one, leave it out with "
             f"{drop_option(name)}, or take it as categories with {_categories(name)}."
         )

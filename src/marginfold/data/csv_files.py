@@ -160,7 +160,7 @@ def _unzipped(file: Path, content: bytes) -> bytes:
                 piece = member.decompress(content, PIECE)
                 content = member.unconsumed_tail
                 if not piece and not content and not member.eof:
-                    raise EOFError("it ends too early")
+                    raise EOFError("the file ends too early")
                 unpacked += piece
                 require_table_memory(CSV_MEMORY * len(unpacked), file, len(unpacked))
             content = member.unused_data.lstrip(b"\0")
@@ -197,8 +197,8 @@ def _check_text(file: Path, content: bytes, encoding: str) -> None:
                 line += text.count("\n", 0, text.index("\0"))
                 kind = _unmarked(content)
                 raise InvalidInputError(
-                    f"{file} is no text: a zero byte in line {line}. If it is {kind[:6].upper()} "
-                    f"without a mark, say --encoding {kind}."
+                    f"{file} is not a text file: line {line} has a zero byte. If it is "
+                    f"{kind[:6].upper()} without a mark, say --encoding {kind}."
                 )
             line += text.count("\n")
             blank = blank and not text.strip()
@@ -247,7 +247,7 @@ def _delimiter(text: _Text) -> str:
     if len(best) > 1:
         ways = " or ".join(f"{shown_delimiter(d)} ({lengths[d][0]} fields)" for d in best)
         raise InvalidInputError(
-            f"the fields of {text.file} may be apart by {ways}; say which: "
+            f"the fields of {text.file} may be separated by {ways}; say which: "
             f"{' or '.join(f'--sep {shown_delimiter(d)}' for d in best)}."
         )
     return best[0]
@@ -286,14 +286,14 @@ def _check_records(text: _Text, delimiter: str, reading: Reading) -> None:
             elif len(record) != len(first):
                 fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
                 raise InvalidInputError(
-                    f"{text.file}: line {line} has {fields}, {told} has {len(first)} "
-                    f"(apart by {shown_delimiter(delimiter)}); mend or remove the line, or say "
-                    "what is between the fields with --sep."
+                    f"{text.file}: line {line} has {fields}, {told} has {len(first)} (separated by "
+                    f"{shown_delimiter(delimiter)}); correct or remove the line, or say what is "
+                    "between the fields with --sep."
                 )
     except csv.Error as error:
         raise InvalidInputError(
-            f"{text.file} is no table ({first_line(error)}); look there for a quotation mark that "
-            "is not closed."
+            f"{text.file} cannot be read as a table ({first_line(error)}); look there for a "
+            "quotation mark that is not closed."
         ) from error
 
 
@@ -312,7 +312,7 @@ def refuse_duplicates(file: Path, names: list[str]) -> None:
 def no_header_hint(names: list[str]) -> str:
     """Return advice for names of columns of which some are numbers; they may be values."""
     numbers = [name for name in names if is_written_number(name)]
-    return " If the first line holds values and no names, say --no-header." if numbers else ""
+    return " If the first line has values instead of names, say --no-header." if numbers else ""
 
 
 def _parsed(text: _Text, delimiter: str, reading: Reading) -> pd.DataFrame:
@@ -333,7 +333,9 @@ def _parsed(text: _Text, delimiter: str, reading: Reading) -> pd.DataFrame:
             **_exact_numbers(pandas.__version__),
         )
     except (ValueError, pandas.errors.ParserError) as error:
-        raise InvalidInputError(f"{text.file} is no table ({first_line(error)}).") from error
+        raise InvalidInputError(
+            f"{text.file} cannot be read as a table ({first_line(error)})."
+        ) from error
     if not reading.header:
         frame.columns = [f"c{j}" for j in range(1, frame.shape[1] + 1)]
     return _without_none_among_numbers(frame)

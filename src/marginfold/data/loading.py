@@ -143,7 +143,7 @@ def fetch_file(entry: Entry, data_home: Path, *, fetch: Fetch = fetch_frame) -> 
         frame, target = fetch(entry.openml_id)
     except (OSError, ValueError, ImportError) as error:
         raise InvalidInputError(
-            f"{origin} ({entry.name}) could not be fetched: {error}. Try again later, or put "
+            f"{origin} ({entry.name}) could not be downloaded: {error}. Try again later, or put "
             f"{entry.file} into {data_home}."
         ) from error
     X, y = _openml_values(frame, origin), _openml_labels(target, entry)
@@ -157,7 +157,9 @@ def _openml_values(frame: Any, origin: str) -> NDArray[Any]:
     try:
         return np.column_stack([column.to_numpy().astype(np.float64) for column in columns])
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{origin} holds something else than numbers: {error}.") from error
+        raise InvalidInputError(
+            f"{origin} contains values that are not numbers: {error}."
+        ) from error
 
 
 def _openml_labels(target: Any, entry: Entry) -> NDArray[Any]:
@@ -198,7 +200,7 @@ def parse_arrays(content: bytes, name: str) -> tuple[NDArray[Any], NDArray[Any]]
     try:
         text = content.decode("ascii")
     except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{name} is no table of text: {error}. {REPLACE}") from error
+        raise InvalidInputError(f"{name} is not a text table: {error}. {REPLACE}") from error
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     return _parse_csv(lines, name)
 
@@ -217,7 +219,9 @@ def _decompressed(content: bytes, name: str) -> bytes:
     try:
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInputError(f"{name} is no whole gzip file: {error}. {REPLACE}") from error
+        raise InvalidInputError(
+            f"{name} is not a complete gzip file: {error}. {REPLACE}"
+        ) from error
 
 
 def _parse_csv(lines: list[str], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -250,11 +254,12 @@ def _parse_npz(content: bytes, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
             X, y = arrays["X"].astype(np.float64), arrays["y"].astype(np.int64)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise InvalidInputError(
-            f"{name} is no whole .npz file with the numbers X and y: {error}. {REPLACE}"
+            f"{name} is not a complete .npz file with the arrays X and y: {error}. {REPLACE}"
         ) from error
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise InvalidInputError(
-            f"{name} must hold X of shape (n, d) and y of shape (n,); got {X.shape} and {y.shape}."
+            f"{name} must contain X of shape (n, d) and y of shape (n,); got {X.shape} and "
+            f"{y.shape}."
         )
     return X, y
 

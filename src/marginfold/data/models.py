@@ -152,15 +152,15 @@ def save_model(model: Any, path: str | os.PathLike[str], *, overwrite: bool = Fa
         categorical features), alone, in a pipeline, calibrated, or in a search over lists of
         values.  Forests and other trees of scikit-learn are refused.
     path : str or path
-        The file; it is written whole or not at all.
+        The file; it is written completely or not at all.
     overwrite : bool, default=False
         Whether an existing file may be replaced.
 
     Raises
     ------
     InvalidInputError
-        If the file exists, or the model is none, is not fitted or holds a type that `load_model`
-        would refuse, such as a function of the user as kernel.  Nothing is written then.
+        If the file exists, if the model is not fitted or not a model, or if it contains a type that
+        `load_model` would refuse, such as your own function as a kernel.  Nothing is written then.
 
     Examples
     --------
@@ -195,9 +195,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     InvalidInputError
-        If the file is no model file, is damaged, was written by a later marginfold, holds a type
-        that is not on the fixed list, no fitted model, or numbers that come from no fit (not
-        finite, or of shapes that do not go together).  Nothing is loaded then.
+        If the file is not a model file, is damaged, was written by a later version of marginfold,
+        or contains an unknown type, a model that is not fitted, or numbers that cannot come from a
+        fit (not finite, or of shapes that do not match).  Nothing is loaded then.
 
     Warns
     -----
@@ -228,7 +228,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         raise _damaged(path, error) from error
     if strange:
         raise InvalidInputError(
-            f"{path} holds types that no marginfold model has: {_listed(strange)}; nothing was "
+            f"{path} contains types that no marginfold model has: {_listed(strange)}; nothing was "
             "loaded. Use a file that save_model wrote, from a source you trust."
         )
     try:
@@ -240,12 +240,12 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         raise _damaged(path, error) from error
     lack = _lack(model)
     if lack:
-        raise InvalidInputError(f"{path} holds {lack}; nothing was loaded. Save a fitted model.")
+        raise InvalidInputError(f"{path} contains {lack}; nothing was loaded. Save a fitted model.")
     fault = unsound(model)
     if fault:
         raise InvalidInputError(
-            f"{path} holds numbers that come from no fit: {fault}; nothing was loaded. Save the "
-            "model again, and take files from sources you trust."
+            f"{path} contains numbers that cannot come from a fit: {fault}; nothing was loaded. "
+            "Save the model again, and take files from sources you trust."
         )
     _compare_versions(path, header)
     return model
@@ -270,7 +270,7 @@ def _serialized(model: Any) -> bytes:
     strange = set(skops_io.get_untrusted_types(data=content)) - ALLOWED
     if strange:
         raise InvalidInputError(
-            f"this {name} cannot be saved: it holds {_listed(strange)}, which load_model would "
+            f"this {name} cannot be saved: it contains {_listed(strange)}, which load_model would "
             "refuse. Functions and classes of your own are never saved: use named ones of "
             "marginfold or scikit-learn. Of scikit-learn's, forests and distributions of a "
             "randomized search are refused too: save the search's best_estimator_."
@@ -327,7 +327,7 @@ def _read(path: Path) -> bytes:
     if not path.exists():
         raise InvalidInputError(f"there is no model file {path}; write one with save_model.")
     if not path.is_file():
-        raise InvalidInputError(f"{path} is no regular file; a model file is needed.")
+        raise InvalidInputError(f"{path} is not a regular file; a model file is needed.")
     return path.read_bytes()
 
 
@@ -335,8 +335,8 @@ def _header(path: str | os.PathLike[str], content: bytes) -> dict[str, Any]:
     """Return schema and versions; refuse what is no whole model file of a known schema."""
     if not content.startswith(b"PK"):
         raise InvalidInputError(
-            f"{path} is no model file (skops) but something else; pickle and joblib files are "
-            "never loaded. Save the model again with save_model."
+            f"{path} is not a model file (skops); pickle and joblib files are never loaded. Save "
+            "the model again with save_model."
         )
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -126,7 +126,7 @@ def _check_file(file: Path, min_rows: int) -> None:
             "('marginfold datasets' lists the sets)."
         )
     if not file.is_file():
-        raise InvalidInputError(f"{file} is no regular file; a CSV or Parquet file is needed.")
+        raise InvalidInputError(f"{file} is not a regular file; a CSV or Parquet file is needed.")
     if file.stat().st_size == 0:
         raise InvalidInputError(
             f"{file} is empty; a header and at least {min_rows} rows are needed."
@@ -178,7 +178,9 @@ def _parquet(file: Path, content: bytes) -> pd.DataFrame:
 
 
 def _no_parquet(file: Path, error: Exception) -> InvalidInputError:
-    return InvalidInputError(f"{file} is no Parquet file or is damaged ({first_line(error)}).")
+    return InvalidInputError(
+        f"{file} is not a Parquet file, or it is damaged ({first_line(error)})."
+    )
 
 
 def _trimmed(frame: pd.DataFrame) -> pd.DataFrame:

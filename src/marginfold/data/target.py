@@ -101,7 +101,10 @@ def read_labelled(
     """
     target, left_out = chosen_target(path, target, reading), reading.columns(drop)
     if target in left_out:
-        raise InvalidInputError(f"--drop {quote(target)} is the target; choose one of both.")
+        raise InvalidInputError(
+            f"--drop {quote(target)} is the target, which cannot be left out; choose another "
+            "column."
+        )
     frame = read_table(path, reading=reading)
     check_columns(frame, left_out, "--drop")
     for name in left_out:
@@ -170,7 +173,7 @@ def check_columns(frame: pd.DataFrame, names: list[str], role: str) -> None:
     hint = no_header_hint(columns)
     if len(columns) == 1:
         hint = " The table has one column only: say what is between its fields with --sep."
-    are = "is no column" if len(unknown) == 1 else "are no columns"
+    are = "is not a column" if len(unknown) == 1 else "are not columns"
     raise InvalidInputError(
         f"{role} {' and '.join(map(repr, unknown))} {are}.{meant} The columns are "
         f"{listed([quote(name) for name in columns])}.{hint}"
@@ -205,8 +208,8 @@ def _check_classes(target: str, column: pd.Series, labels: Array) -> None:
         )
     if len(classes) == n:
         raise InvalidInputError(
-            f"target {target!r} has {n} different values in {n} rows: an identifier or a quantity, "
-            "no classes. Choose a column whose values repeat."
+            f"target {target!r} has {n} different values in {n} rows: it is an identifier or a "
+            "quantity, not a class. Choose a column whose values repeat."
         )
     rare = classes[counts < 2].tolist()
     if rare:
@@ -229,9 +232,9 @@ def _check_quantity(target: str, column: pd.Series) -> None:
         name = repr(target)
         raise InvalidInputError(
             f"target {name} is a quantity: {len(values)} different numbers in {len(column)} rows. "
-            "Classes are needed; regression is not what this does. Choose a column of classes, or "
-            "make a few of the numbers, such as "
-            f"table[{name}] = pandas.qcut(table[{name}], 3, labels=['low', 'middle', 'high'])."
+            "Classes are needed; marginfold does no regression. Choose a column of classes, or "
+            f"group the numbers into a few classes, such as table[{name}] = "
+            f"pandas.qcut(table[{name}], 3, labels=['low', 'middle', 'high'])."
         )
 
 

@@ -50,7 +50,7 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
         y : array of shape (n_samples,), optional
             Class labels, read only if the graph uses them.
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the row twice, weight 0 the row absent.
+            A weight of 2 counts like the row given twice, a weight of 0 like no row.
 
         Returns
         -------
@@ -170,8 +170,8 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
             blind = min(n_parts - 1, self.n_components_)
             warn(
                 f"{name}: the graph falls into {n_parts} separate parts, so {blind} of "
-                f"{self.n_components_} coordinates have the eigenvalue 0: they tell parts from "
-                "each other and say nothing of their shape. Use more neighbors, or fit the parts "
+                f"{self.n_components_} coordinates have the eigenvalue 0: they only tell the parts "
+                "apart and say nothing about their shape. Use more neighbors, or fit the parts "
                 "one by one.",
                 MarginfoldWarning,
             )

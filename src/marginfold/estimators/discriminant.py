@@ -32,20 +32,22 @@ class LDA(GraphEmbedding):
     n_components : int or None, default=None
         Largest number of components; None means ``n_classes - 1``.
     shrinkage : float or "auto", default=1e-8
-        Between 0 (excluded) and 1; "auto" is the estimate of Ledoit and Wolf for the rows
-        about their class means (scikit-learn standardises each class first, which makes a
-        difference for features in different units).  The default only makes S_W definite; it is
-        felt when features have variances many decades apart: standardise them.
+        Between 0 (excluded) and 1; "auto" is the estimate of Ledoit and Wolf for the rows about
+        their class means (scikit-learn standardises each class first, which makes a difference for
+        features in different units).  The default only makes S_W positive definite.  It has an
+        effect if the variances of the features differ by many orders of magnitude: standardise
+        them.
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
         ``Nystroem``.  `KDA` is a better start with kernels.
     unlabeled : object, default=None
-        Rows whose label equals this have none: they take part in centring only.
+        Rows with this label count as unlabelled and take part in centring only.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
-        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
-        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
-        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
+        How `inverse_transform` goes back from scores to rows.  None takes the point of the affine
+        subspace (linear kernel only), "linear" a least-squares map, "kernel_ridge" or any regressor
+        of scikit-learn a map learnt from the training rows, and "fixed_point" the pre-image under
+        an rbf kernel.
 
     Attributes
     ----------
@@ -57,7 +59,7 @@ class LDA(GraphEmbedding):
     mean_ : array of shape (n_features,)
         Mean of the training rows (linear kernel only).
     n_components_ : int
-        Number of components that carry something.
+        Number of components found; directions without any information are left out.
     shrinkage_ : float
         The shrinkage used.
     classes_ : array of shape (n_classes,)
@@ -131,11 +133,12 @@ class KDA(LDA):
         ``Nystroem``, which
         is for many rows.
     unlabeled : object, default=None
-        Rows whose label equals this have none: they take part in centring only.
+        Rows with this label count as unlabelled and take part in centring only.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
-        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
-        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
-        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
+        How `inverse_transform` goes back from scores to rows.  None takes the point of the affine
+        subspace (linear kernel only), "linear" a least-squares map, "kernel_ridge" or any regressor
+        of scikit-learn a map learnt from the training rows, and "fixed_point" the pre-image under
+        an rbf kernel.
 
     Attributes
     ----------
@@ -147,7 +150,7 @@ class KDA(LDA):
     mean_ : array of shape (n_features,)
         Mean of the training rows (linear kernel only).
     n_components_ : int
-        Number of components that carry something.
+        Number of components found; directions without any information are left out.
     shrinkage_ : float
         The shrinkage used.
     classes_ : array of shape (n_classes,)

@@ -47,10 +47,10 @@ class LaplacianEigenmaps(DirectEmbedding):
     with different labels in a graph within classes).
 
     *Graphs in several parts.*  The eigenvalue 0 then occurs once for each part.  Only one constant
-    vector is left out, as in scikit-learn: the first coordinates set the heaviest part against
-    the rest, then the second heaviest against the lighter ones, and so on.  They tell nothing of
-    the shape of a part, and a warning says so.  Rows without any neighbor have no equation; they
-    are placed like new rows, or at 0 if the graph has no rule for new rows.
+    vector is left out, as in scikit-learn: the first coordinates set the heaviest part against the
+    rest, then the second heaviest against the lighter ones, and so on.  They say nothing about the
+    shape of a part, and a warning says so.  Rows without any neighbor have no equation; they are
+    placed like new rows, or at 0 if the graph has no rule for new rows.
 
     *Exactness.*  Each pair is verified to a residual of 1e-12; `smallest_pairs` says how the
     method is chosen.

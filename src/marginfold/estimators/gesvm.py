@@ -82,12 +82,13 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
     class_weight : None, "balanced" or dict, default=None
         Cost factors; "balanced" gives both sides of each problem the same total cost.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
-        How more than two classes are separated: a machine for each pair of classes, which vote,
-        or one for each class against all others.
+        With more than two classes: one machine for each pair of classes, and the machines vote; or
+        one machine for each class against all others.
     unlabeled : object, default=None
-        Rows whose label equals this have none and act through the graph only.
+        Rows with this label count as unlabelled and take part in the graph only.
     solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
-        "auto" takes what is quickest for the shape of the problem; every solution is certified.
+        "auto" chooses the fastest method for the shape of the problem; every solution is certified
+        by its duality gap.
     tol : float, default=1e-8
         Relative duality gap.
 
@@ -97,23 +98,23 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
         Weights in input units (linear kernel only).  There is one machine for two classes; for
         more, one for each pair of them or, one against the rest, for each class.
     intercept_ : array of shape (n_machines,)
-        Intercepts in input units (linear kernel only).  ``X @ coef_.T + intercept_`` adds numbers
-        as large as the rows are far from 0 and loses their digits, which ``gap_`` does not know
-        of: with means of 1e6 it can be a few per cent worse than certified at large costs.
-        ``decision_function`` subtracts the mean first and has the certificate.
+        Intercepts in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
+        if the rows are far from 0, which ``gap_`` does not take into account: with means of 1e6 it
+        can be a few per cent worse than certified at large costs.  ``decision_function`` subtracts
+        the mean first and has the certificate.
     intercepts_ : array of shape (n_machines,)
         Intercepts in the coordinates of the feature map.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     pairs_ : array of shape (n_machines, 2) or None
-        The two classes of each machine; it is positive for the second one.  None for machines
-        against the rest.
+        The two classes of each machine, whose decision value is positive for the second one.  None
+        with "one_vs_rest".
     gap_ : array of shape (n_machines,)
         Certified relative duality gap of each problem.
     gain_ : array of shape (n_machines,)
-        Relative gain of each problem over a constant, between 0 and 1.  A pair without any has
-        weights and intercept 0: its classes have half a vote each, unless the costs of one are
-        more than 19 times those of the other.
+        How much better each machine is than a constant answer, between 0 and 1.  A pair without any
+        gain has weights and intercept 0: each of its classes gets half a vote, unless the costs of
+        one are more than 19 times those of the other.
     n_iter_ : int
         Iterations of the solver for the slowest of the problems.
     feature_map_ : object
@@ -122,7 +123,7 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
         Weights in the coordinates of the feature map; for an exact kernel these are kernel values
         with the training rows (`KernelExpansion`).
     kernel_error_ : float
-        Share of the kernel's variance that a `LowRankKernel` gives up; 0 for all other kernels.
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
 
     Notes
     -----
@@ -306,7 +307,8 @@ class LapSVC(GESVC):
     Belkin's parameters, ``C = 1 / (2 n_labelled gamma_A)`` and, for the raw graph weight
     (``normalize_graph=False``), ``graph_weight = gamma_I / (gamma_A n_samples^2)``.
 
-    Unlabelled rows help on some data and hurt on other: compare with `GESVC` on the labelled rows.
+    Unlabelled rows help on some data and hurt on other data: compare with `GESVC` on the labelled
+    rows.
 
     Parameters
     ----------
@@ -329,13 +331,14 @@ class LapSVC(GESVC):
     class_weight : None, "balanced" or dict, default=None
         Cost factors; "balanced" gives both sides of each problem the same total cost.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
-        How more than two classes are separated: a machine for each pair of classes, which vote,
-        or one for each class against all others.
+        With more than two classes: one machine for each pair of classes, and the machines vote; or
+        one machine for each class against all others.
     unlabeled : object, default=-1
-        The label of rows without one.  It is found among text labels too, as "-1".  Leave such
-        rows out when you score predictions: the marker is not a class.
+        The label that marks unlabelled rows.  It is recognised among text labels, too, as "-1".
+        Leave such rows out when you score predictions: the marker is not a class.
     solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
-        "auto" takes what is quickest for the shape of the problem; every solution is certified.
+        "auto" chooses the fastest method for the shape of the problem; every solution is certified
+        by its duality gap.
     tol : float, default=1e-8
         Relative duality gap.
 
@@ -345,23 +348,23 @@ class LapSVC(GESVC):
         Weights in input units (linear kernel only).  There is one machine for two classes; for
         more, one for each pair of them or, one against the rest, for each class.
     intercept_ : array of shape (n_machines,)
-        Intercepts in input units (linear kernel only).  ``X @ coef_.T + intercept_`` adds numbers
-        as large as the rows are far from 0 and loses their digits, which ``gap_`` does not know
-        of: with means of 1e6 it can be a few per cent worse than certified at large costs.
-        ``decision_function`` subtracts the mean first and has the certificate.
+        Intercepts in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
+        if the rows are far from 0, which ``gap_`` does not take into account: with means of 1e6 it
+        can be a few per cent worse than certified at large costs.  ``decision_function`` subtracts
+        the mean first and has the certificate.
     intercepts_ : array of shape (n_machines,)
         Intercepts in the coordinates of the feature map.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     pairs_ : array of shape (n_machines, 2) or None
-        The two classes of each machine; it is positive for the second one.  None for machines
-        against the rest.
+        The two classes of each machine, whose decision value is positive for the second one.  None
+        with "one_vs_rest".
     gap_ : array of shape (n_machines,)
         Certified relative duality gap of each problem.
     gain_ : array of shape (n_machines,)
-        Relative gain of each problem over a constant, between 0 and 1.  A pair without any has
-        weights and intercept 0: its classes have half a vote each, unless the costs of one are
-        more than 19 times those of the other.
+        How much better each machine is than a constant answer, between 0 and 1.  A pair without any
+        gain has weights and intercept 0: each of its classes gets half a vote, unless the costs of
+        one are more than 19 times those of the other.
     n_iter_ : int
         Iterations of the solver for the slowest of the problems.
     feature_map_ : object
@@ -370,7 +373,7 @@ class LapSVC(GESVC):
         Weights in the coordinates of the feature map; for an exact kernel these are kernel values
         with the training rows (`KernelExpansion`).
     kernel_error_ : float
-        Share of the kernel's variance that a `LowRankKernel` gives up; 0 for all other kernels.
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
 
     References
     ----------

@@ -103,7 +103,7 @@ class GraphEmbedding(Projection):
     Parameters
     ----------
     n_components : int or None, default=2
-        Largest number of components; None returns all that carry something.
+        Largest number of components; None returns all that have any information.
     intrinsic : str, graph rule or None, default="knn"
         What should stay near: "knn", "within", "lle", "total", "anchors", a rule or a sum of rules.
         None is the identity, as in PCA.
@@ -122,11 +122,12 @@ class GraphEmbedding(Projection):
         Length of the directions: the mean over the rows of the penalty form (weighted by the
         degrees, for "degrees") or of the intrinsic form (with the ridge) is 1, or ``|v| = 1``.
     unlabeled : object, default=None
-        Rows with this label have none: graphs of classes leave them isolated.
+        Rows with this label count as unlabelled: graphs of classes do not join them with any row.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
-        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
-        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
-        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
+        How `inverse_transform` goes back from scores to rows.  None takes the point of the affine
+        subspace (linear kernel only), "linear" a least-squares map, "kernel_ridge" or any regressor
+        of scikit-learn a map learnt from the training rows, and "fixed_point" the pre-image under
+        an rbf kernel.
 
     Attributes
     ----------
@@ -138,7 +139,7 @@ class GraphEmbedding(Projection):
     mean_ : array of shape (n_features,)
         Mean of the training rows (linear kernel only).
     n_components_ : int
-        Number of components that carry something.
+        Number of components found; directions without any information are left out.
     classes_ : array of shape (n_classes,)
         The classes, if one of the graphs has them.
     feature_map_ : object
@@ -212,7 +213,7 @@ class GraphEmbedding(Projection):
         y : array of shape (n_samples,), optional
             Class labels, needed only by graphs of classes and ignored otherwise.
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the row twice, weight 0 the row absent.
+            A weight of 2 counts like the row given twice, a weight of 0 like no row.
 
         Returns
         -------
@@ -268,14 +269,14 @@ class GraphEmbedding(Projection):
         name = type(self).__name__
         if not found:
             raise NoDirectionError(
-                f"{name}: no direction carries anything: the penalty graph has no scatter on these "
-                "rows. All rows, or the means of all classes, may be equal."
+                f"{name}: there is no direction to return: the penalty graph has no scatter on "
+                "these rows. All rows, or the means of all classes, may be equal."
             )
         if self.n_components is not None and found < self.n_components:
             warn(
                 f"{name} found {found} of {self.n_components} components: no other direction "
-                "keeps anything apart that the penalty graph joins (the means of c classes differ "
-                "in c - 1 directions at most).",
+                "separates rows that the penalty graph joins (the means of c classes differ in c "
+                "- 1 directions at most).",
                 ExhaustedWarning,
             )
         signs = score_signs(c.blocks, embedding.directions)
@@ -355,7 +356,7 @@ def graph_embedding(
     ridge : float
         rho in units of the mean eigenvalue of N over the dimensions in which rows vary.
     n_components : int
-        Fewer are returned if fewer carry something.
+        Fewer are returned if fewer directions have any information.
     scaling : {"penalty", "intrinsic", "unit"}
         ``v'Fv = far_size``, ``v'(N + rho I)v = size`` or ``|v| = 1``.
     size, far_size : float

@@ -162,7 +162,9 @@ def ranks(codes: Array) -> Array:
 
 def _check_split(codes: Array, n_held_out: int, n_classes: int, cv: Any) -> None:
     if not n_held_out:
-        raise InvalidInputError(f"A part of cv={shown(cv)} holds out no labelled row.")
+        raise InvalidInputError(
+            f"A split of cv={shown(cv)} holds out no labelled row. Use stratified splits."
+        )
     missing = n_classes - len(np.unique(codes))
     if missing:
         raise InvalidInputError(

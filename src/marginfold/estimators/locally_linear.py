@@ -45,14 +45,15 @@ class LocallyLinearEmbedding(DirectEmbedding):
     *New rows* are rebuilt from their ``n_neighbors`` nearest training rows, and their coordinates
     with the same weights.  A training row gets exactly its ``embedding_``.
 
-    *Graphs in several parts.*  The eigenvalue 0 occurs once for each group of rows that are
-    rebuilt from each other alone, and the first coordinates tell these groups apart, as for
-    `LaplacianEigenmaps`.  A warning says so, also if rows in between hang on several groups.
+    *Graphs in several parts.*  The eigenvalue 0 occurs once for each group of rows that are rebuilt
+    from each other alone, and the first coordinates tell these groups apart, as for
+    `LaplacianEigenmaps`.  A warning says so, even if rows in between are rebuilt from several
+    groups.
 
-    *Large problems.*  The eigenvalues of rows with little noise are tiny (1e-11 on 20,000 rows of
-    a roll), so a factorisation is needed.  It is cheap for curves and surfaces; up to 10,000 rows
-    it is possible for any data, up to 20,000 rows for four dimensions.  Rows with noise in many
-    dimensions do without.  What lies in between is a `SolverError` that says what to change.
+    *Large problems.*  The eigenvalues of rows with little noise are tiny (1e-11 on 20,000 rows of a
+    roll), so a factorisation is needed.  It is cheap for curves and surfaces; up to 10,000 rows it
+    is possible for any data, up to 20,000 rows for four dimensions.  Rows with noise in many
+    dimensions need none.  For cases in between there is a `SolverError` that says what to change.
 
     *Weights.*  Equal rows are one node of summed weight, so weight 2 is the row twice.  Rows of
     weight 0 are placed like new rows.

@@ -61,9 +61,10 @@ class LPP(NeighborPreset):
     ridge : float, default=1e-3
         Relative ridge, rho = ridge tr(Z'LZ) / rank(Z).  It matters with kernels: 1e-6 overfits.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
-        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
-        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
-        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
+        How `inverse_transform` goes back from scores to rows.  None takes the point of the affine
+        subspace (linear kernel only), "linear" a least-squares map, "kernel_ridge" or any regressor
+        of scikit-learn a map learnt from the training rows, and "fixed_point" the pre-image under
+        an rbf kernel.
 
     Attributes
     ----------
@@ -75,7 +76,7 @@ class LPP(NeighborPreset):
     mean_ : array of shape (n_features,)
         Mean of the training rows (linear kernel only).
     n_components_ : int
-        Number of components that carry something.
+        Number of components found; directions without any information are left out.
     feature_map_ : object
         The fitted feature map of the kernel.
     directions_ : array of shape (n_coordinates, n_components_)
@@ -99,7 +100,7 @@ class LPP(NeighborPreset):
 
 
 class NPE(NeighborPreset):
-    """Neighborhood preserving embedding: rows stay the same means of their neighbors.
+    """Neighborhood preserving embedding: a row stays the same weighted mean of its neighbors.
 
     `GraphEmbedding` of the graph of locally linear embedding against the total scatter: the
     directions have the largest ``v'Z'Zv / v'(Z'(I - M)'(I - M)Z + rho I)v``.  It is locally linear
@@ -118,9 +119,10 @@ class NPE(NeighborPreset):
     ridge : float, default=1e-3
         Relative ridge, rho = ridge tr(Z'LZ) / rank(Z).  It matters with kernels: 1e-6 overfits.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
-        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
-        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
-        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
+        How `inverse_transform` goes back from scores to rows.  None takes the point of the affine
+        subspace (linear kernel only), "linear" a least-squares map, "kernel_ridge" or any regressor
+        of scikit-learn a map learnt from the training rows, and "fixed_point" the pre-image under
+        an rbf kernel.
 
     Attributes
     ----------
@@ -132,7 +134,7 @@ class NPE(NeighborPreset):
     mean_ : array of shape (n_features,)
         Mean of the training rows (linear kernel only).
     n_components_ : int
-        Number of components that carry something.
+        Number of components found; directions without any information are left out.
     feature_map_ : object
         The fitted feature map of the kernel.
     directions_ : array of shape (n_coordinates, n_components_)

@@ -117,14 +117,14 @@ class MarginMap(
 ):
     """A picture of many classes: rows among class anchors on a circle.
 
-    Two directions part two classes from the rest and no more.  Here every class has an anchor on
-    the unit circle, classes that are easily confused side by side, and a row stands at
+    Two directions can separate two classes from the rest, and no more.  Here every class has an
+    anchor on the unit circle, classes that are easily confused lie side by side, and a row lies at
 
     ``sum_k p_k a_k``  with  ``p = softmax(sharpness * margins / scale_)``,
 
-    the mean of the anchors a_k weighted by the row's margins in a classifier: near an anchor if
-    the classifier is sure, between two if it hesitates between them, in the middle if it has no
-    idea.  New rows follow the same rule, and a row's image depends on that row alone.
+    the mean of the anchors a_k weighted by the row's margins in a classifier: near an anchor if the
+    classifier is sure, between two if it hesitates between them, in the middle if it does not know.
+    New rows follow the same rule; the place of a row depends on that row alone.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ class MarginMap(
         How fast a row moves to the anchor of its largest margin.  The unit is the mean distance
         between the largest and the second largest margin of a training row: at 1 the second class
         has typically e^-1 of the weight of the first.  "auto" takes the smoothest of five maps,
-        from 1 to 16, in which the nearest training row recognises held-out rows as often as in the
-        best one, but for two in a thousand.
+        from 1 to 16, in which the nearest training row finds the class of held-out rows as often as
+        in the best map, up to two rows in a thousand.
     cv : "half", int, splitter or list of splits, default="half"
         What ``sharpness="auto"`` holds out: every second row of each class, at most 2000 evenly
         spaced ones; or a number of stratified folds (in the order of the rows, not shuffled), an
@@ -189,14 +189,14 @@ class MarginMap(
     A sharper map is hardly ever less accurate; in the limit the softmax saturates, all rows of a
     class share one point (the anchor) and the accuracy is that of the classifier.  So the smoother
     map wins.  Rows that share a point are equally near, whatever their label, and a single neighbor
-    is one of them by chance: a saturated map is warned of.
+    is one of them by chance: there is a warning about a saturated map.
 
     Margins of pairs of classes make the best map as votes, with ties broken by their sums, as
     ``decision_function`` of `GESVC` and of scikit-learn's ``SVC`` have them: the sums alone lose 9
     points on vowel and 4 on usps.
 
-    A classifier that knows its training rows by heart shows them nearer to the anchors than new
-    ones: judge a map on new rows.
+    A classifier that has memorised its training rows shows them nearer to the anchors than new
+    rows: judge a map by new rows.
 
     Rows that the classifier takes as unlabelled (their label is not among its ``classes_``) take
     part in every fit; they are never held out.
@@ -345,8 +345,8 @@ class MarginMap(
         share = float(np.average(drawn == 1.0, weights=side.weights))
         if share > SATURATED:
             warn(
-                f"MarginMap: with sharpness={self.sharpness_:g}, {share:.0%} of the rows are on "
-                "the anchor of a class to the last digit. Rows there are equally near, whatever "
+                f"MarginMap: with sharpness={self.sharpness_:g}, {share:.0%} of the rows lie "
+                "exactly on the anchor of a class. All rows there are equally near, whatever "
                 "their label: use a smaller sharpness, or more than one neighbor.",
                 MarginfoldWarning,
             )
@@ -373,8 +373,8 @@ class MarginMap(
         codes = codes_of(np.asarray(self.order), self.classes_) if flat else np.empty(0, np.intp)
         if not np.array_equal(np.sort(codes), np.arange(len(self.classes_))):
             raise InvalidParameterError(
-                "MarginMap: order must hold each class once, "
-                f"{shown(self.classes_.tolist())} in any order; got {shown(self.order)}."
+                f"MarginMap: order must name each class once, {shown(self.classes_.tolist())} in "
+                f"any order; got {shown(self.order)}."
             )
         return codes
 

@@ -35,8 +35,8 @@ class MMDA(MarginSubspace):
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
         ``Nystroem``.
     class_weight : "balanced", dict or None, default="balanced"
-        "balanced" gives both sides of each task the same total cost; then a task is exhausted only
-        when the means of its sides coincide.
+        "balanced" gives both sides of each task the same total cost; then a task has nothing left
+        to separate only when the means of its two sides coincide.
     tasks : {"auto", "one_vs_rest", "by_size", "greedy", "splits"}, default="auto"
         How classes become two-sided tasks: "one_vs_rest" is the papers' round robin over the
         classes, "by_size" the same with the heaviest class first (000 section III names the number
@@ -46,30 +46,32 @@ class MMDA(MarginSubspace):
         their number, else "one_vs_rest".  The first k of m components are those of a fit with
         ``n_components=k`` if both numbers mean the same tasks.
     deflation : {"orthogonal", "uncorrelated"}, default="uncorrelated"
-        In what each component differs from all before it.  "uncorrelated" is ``w'S w_j = 0``, S the
-        scatter of all training rows about their mean (with weights, unlabelled ones included): the
-        scores of different components are uncorrelated.  "orthogonal" (the paper's) is
+        How each component must differ from all earlier ones.  "uncorrelated" is ``w'S w_j = 0``, S
+        the scatter of all training rows about their mean (with weights, unlabelled ones included):
+        the scores of different components are uncorrelated.  "orthogonal" (the paper's) is
         ``w'w_j = 0``: orthonormal components, whose scores may correlate up to .99, so that later
-        ones repeat the first (see ``new_gain_``).  Over 19 real tables (MMDA,
-        LSVA and LSVA with an rbf kernel, 2 and 5 components) "uncorrelated" has 0.3 points more
-        accuracy by five neighbors and 0.7 by one; with fewer rows than columns and five components
-        (3 tables, no kernel) it has 4 points less.
+        ones repeat the first (see ``new_gain_``).  Over 19 real tables (MMDA, LSVA and LSVA with an
+        rbf kernel, 2 and 5 components) "uncorrelated" has 0.3 points more accuracy by five
+        neighbors and 0.7 by one; with fewer rows than columns and five components (3 tables, no
+        kernel) it has 4 points less.
     scaling : {"unit", "margin"}, default="unit"
         "unit" projects on directions of length 1 (orthogonal ones are an orthogonal projection);
         "margin" multiplies each component by the norm of its weight vector, so that weak
         components shrink.
     on_exhausted : {"stop", "pca"}, default="stop"
-        When no task has anything left to separate: return fewer components, or fill up with the
+        What to do when no task has anything left to separate: return fewer components, or add
         directions of largest variance.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
-        How `inverse_transform` finds rows for images: None is the affine subspace of the linear
-        kernel; "linear" least squares, "kernel_ridge" or any regressor of scikit-learn a map
-        learned on the training rows; "fixed_point" the pre-image in the space of an rbf kernel.
+        How `inverse_transform` goes back from scores to rows.  None takes the point of the affine
+        subspace (linear kernel only), "linear" a least-squares map, "kernel_ridge" or any regressor
+        of scikit-learn a map learnt from the training rows, and "fixed_point" the pre-image under
+        an rbf kernel.
     unlabeled : object, default=None
-        Rows whose label equals this have none: they take part in centring, and in what counts as
-        uncorrelated, only.
+        Rows with this label count as unlabelled: they take part only in centring and in the scatter
+        that decides what is uncorrelated.
     solver : {"auto", "interior_point", "libsvm"} or object, default="auto"
-        "auto" takes what is quickest for the shape of the problem; every solution is certified.
+        "auto" chooses the fastest method for the shape of the problem; every solution is certified
+        by its duality gap.
     tol : float, default=1e-8
         Relative duality gap of each component.
 
@@ -83,17 +85,19 @@ class MMDA(MarginSubspace):
     intercepts_, norms_ : arrays of shape (n_components_,)
         ``decision_function = transform * norms_ + intercepts_`` (with unit scaling).
     gain_ : array of shape (n_components_,)
-        Relative gain of each component over a constant, ``1 - P(w, b) / P(0)`` with P the objective
-        above, between 0 and 1.
+        How much better each component is than a constant answer: ``1 - P(w, b) / P(0)`` with P the
+        objective above, between 0 and 1.
     new_gain_ : array of shape (n_components_,)
-        The gain that is new.  For component k it is ``1 - min_(a, b) P(a u, b) / P(0)``, with
-        ``u = w_k - sum_(j < k) c_j w_j`` the part of w_k whose scores on the training rows are
-        uncorrelated with those of all components before it.  Equal to ``gain_`` if scores are
-        uncorrelated anyway; far below it where components repeat each other.
+        The gain that no earlier component has.  For component k it is
+        ``1 - min_(a, b) P(a u, b) / P(0)``, with ``u = w_k - sum_(j < k) c_j w_j`` the part of w_k
+        whose scores on the training rows are uncorrelated with those of all components before it.
+        It equals ``gain_`` if the scores are uncorrelated, and is far below it where components
+        repeat each other.
     exhausted_ : dict
-        The gain at which each exhausted task was dropped.
+        For each task with nothing left to separate, the gain at which it was given up.
     tasks_ : list
-        The class (or tuple of classes) on the positive side of each component, None for variance.
+        The class (or tuple of classes) on the positive side of each component; None for a direction
+        of largest variance.
     gap_ : array of shape (n_components_,)
         Certified relative duality gaps.
     n_iter_ : int
@@ -101,7 +105,7 @@ class MMDA(MarginSubspace):
     n_iter_per_component_ : array of shape (n_components_,)
         Iterations of the solver for each component.
     n_components_ : int
-        Number of components that separate something.
+        Number of components found, each of which separates classes.
     C_ : float
         The cost that was used.
     classes_ : array of shape (n_classes,)

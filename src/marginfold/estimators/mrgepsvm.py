@@ -50,10 +50,10 @@ class MRGEPSVC(NearestPlane):
         T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
         ``w = sum_i u_i z_i`` (the least norm).
     normalize : bool, default=True
-        Whether the weights are free of units: rows are scaled to the mean square 1, the ridge is
-        in units of the mean eigenvalue of P, and a graph weight of 1 gives M the trace of the
-        matrix it is added to (without the offset).  False takes them as the paper's raw delta_T
-        and delta_M.
+        Whether the weights are independent of the units of the data: rows are scaled to the mean
+        square 1, the ridge is in units of the mean eigenvalue of P, and a graph weight of 1 gives M
+        the trace of the matrix it is added to (without the offset).  False takes them as the
+        paper's raw delta_T and delta_M.
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
@@ -61,19 +61,20 @@ class MRGEPSVC(NearestPlane):
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
-        Three and more classes: two planes for each pair of classes and the votes of all pairs, or
-        one plane for each class against all others (the papers' reading).
+        With three or more classes: two planes for each pair of classes, and the pairs vote; or one
+        plane for each class against all others, as in the papers.
 
     Attributes
     ----------
     planes_ : list of Plane
         The planes with ``label``, ``opponent``, ``normal`` and ``offset``; ``str(plane)`` is the
-        equation.  One for each class (n_planes = n_classes), or of three and more classes one
-        against one two for each pair, n_planes = n_classes * (n_classes - 1): in the order of the
-        pairs (0, 1), (0, 2), ..., (1, 2), ..., the plane of the first class, then of the second.
+        equation.  There is one for each class (n_planes = n_classes).  With three or more classes
+        and "one_vs_one" there are two for each pair, n_planes = n_classes * (n_classes - 1), in the
+        order of the pairs (0, 1), (0, 2), ..., (1, 2), ...: the plane of the first class, then that
+        of the second.
     normals_ : array of shape (n_planes, n_coordinates)
         Unit normals in the coordinates of the feature map, in the order of ``planes_``; the rows
-        that a plane is to be far from lie on the negative side on average.
+        that a plane should be far from lie on its negative side on average.
     offsets_ : array of shape (n_planes,)
         ``|z @ normal + offset|`` is the distance.
     coef_ : array of shape (n_planes, n_features)
@@ -82,7 +83,7 @@ class MRGEPSVC(NearestPlane):
         Offsets in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
         if the rows are far from 0; ``distances`` subtracts the mean first and does not.
     eigenvalues_ : array of shape (n_planes,)
-        The ratios attained: larger is better.
+        The ratio that each plane attains; larger is better.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     feature_map_ : object
@@ -182,8 +183,9 @@ class GEPSVC(MRGEPSVC):
         T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
         ``w = sum_i u_i z_i`` (the least norm).
     normalize : bool, default=True
-        Whether the weights are free of units: rows are scaled to the mean square 1 and the ridge
-        is in units of the mean eigenvalue of P.  False takes it as the paper's raw delta_T.
+        Whether the weights are independent of the units of the data: rows are scaled to the mean
+        square 1 and the ridge is in units of the mean eigenvalue of P.  False takes it as the
+        paper's raw delta_T.
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
@@ -191,19 +193,20 @@ class GEPSVC(MRGEPSVC):
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
-        Three and more classes: two planes for each pair of classes and the votes of all pairs, or
-        one plane for each class against all others (the papers' reading).
+        With three or more classes: two planes for each pair of classes, and the pairs vote; or one
+        plane for each class against all others, as in the papers.
 
     Attributes
     ----------
     planes_ : list of Plane
         The planes with ``label``, ``opponent``, ``normal`` and ``offset``; ``str(plane)`` is the
-        equation.  One for each class (n_planes = n_classes), or of three and more classes one
-        against one two for each pair, n_planes = n_classes * (n_classes - 1): in the order of the
-        pairs (0, 1), (0, 2), ..., (1, 2), ..., the plane of the first class, then of the second.
+        equation.  There is one for each class (n_planes = n_classes).  With three or more classes
+        and "one_vs_one" there are two for each pair, n_planes = n_classes * (n_classes - 1), in the
+        order of the pairs (0, 1), (0, 2), ..., (1, 2), ...: the plane of the first class, then that
+        of the second.
     normals_ : array of shape (n_planes, n_coordinates)
         Unit normals in the coordinates of the feature map, in the order of ``planes_``; the rows
-        that a plane is to be far from lie on the negative side on average.
+        that a plane should be far from lie on its negative side on average.
     offsets_ : array of shape (n_planes,)
         ``|z @ normal + offset|`` is the distance.
     coef_ : array of shape (n_planes, n_features)
@@ -212,7 +215,7 @@ class GEPSVC(MRGEPSVC):
         Offsets in input units (linear kernel only).  ``X @ coef_.T + intercept_`` loses digits
         if the rows are far from 0; ``distances`` subtracts the mean first and does not.
     eigenvalues_ : array of shape (n_planes,)
-        The ratios attained: larger is better.
+        The ratio that each plane attains; larger is better.
     classes_ : array of shape (n_classes,)
         Class labels, sorted.
     feature_map_ : object

@@ -138,8 +138,8 @@ def classes_of(classifier: Any) -> Array:
     classes = getattr(classifier, "classes_", None)
     if classes is None or np.ndim(classes) != 1:
         raise InvalidInputError(
-            f"The classifier {shown(classifier)} has no list classes_ of its classes after fit; "
-            "one classifier for one column of labels is needed."
+            f"The classifier {shown(classifier)} has no attribute classes_ after fit; a classifier "
+            "for one column of labels is needed."
         )
     classes = np.asarray(classes)
     if len(classes) < 2:

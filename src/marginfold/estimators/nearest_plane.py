@@ -123,7 +123,7 @@ class NearestPlane(OneVsRestClassifier):
         y : array of shape (n_samples,)
             Class labels of any type.
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the row twice, weight 0 the row absent.
+            A weight of 2 counts like the row given twice, a weight of 0 like no row.
 
         Returns
         -------

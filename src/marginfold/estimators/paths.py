@@ -85,7 +85,7 @@ class MarginEstimator(SizedCalls, BaseEstimator, ABC, Generic[S]):
         y : array of shape (n_samples,)
             Class labels of any type; rows equal to ``unlabeled`` have none.
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the row twice, weight 0 the row absent.
+            A weight of 2 counts like the row given twice, a weight of 0 like no row.
 
         Returns
         -------
@@ -123,7 +123,7 @@ def path(
     Parameters
     ----------
     estimator : MMDA, LSVA, WSVDA, GESVC or LapSVC
-        Not changed; what is not in the grid is taken from it.
+        It is not changed; parameters that are not in the grid keep its values.
     X, y, sample_weight
         As in the estimator's ``fit``.
     C : float or iterable of float, optional

@@ -168,7 +168,7 @@ class SVMPCA(Projection):
             client of ``distributed``, without gathering it.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the row twice, weight 0 the row absent.
+            A weight of 2 counts like the row given twice, a weight of 0 like no row.
 
         Returns
         -------

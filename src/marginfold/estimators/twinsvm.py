@@ -67,10 +67,10 @@ class TwinSVC(NearestPlane):
     Parameters
     ----------
     C1 : float, default=1.0
-        Cost of rows of the rest that are closer than 1: of the plane of ``classes_[0]``, and with
-        several classes of every plane.
+        Cost of rows of the other classes that are closer than 1, for the plane of ``classes_[0]``
+        or, with more than two classes, for every plane.
     C2 : float, default=None
-        The cost of the plane of ``classes_[1]`` of two classes; None is C1.
+        The same for the plane of ``classes_[1]``, if there are two classes; None means C1.
     ridge : float or "auto", default="auto"
         Weight of the Tikhonov term T, which makes the problem definite; "auto" is 5e-4 of the trace
         of P, for any number of coordinates.
@@ -87,15 +87,15 @@ class TwinSVC(NearestPlane):
         penalised.  None is no graph.
     graph_weight : float, default=0.1
         Weight of the graph.  On 11 data sets (``benchmarks/twin_planes.py``) the graph had no
-        measurable use: 0.1 changed the accuracy by 0.0 points on average with either kernel (95 %
-        interval -0.3 to 0.2); a weight of 1 cost 1.8 points with the linear one.
+        measurable benefit: 0.1 changed the accuracy by 0.0 points on average with either kernel (95
+        % interval -0.3 to 0.2); a weight of 1 cost 1.8 points with the linear one.
     tikhonov : {"rkhs", "dual"}, default="rkhs"
         T is ``|w|^2 + b^2`` in feature space, or the printed ``|u|^2 + b^2`` with
         ``w = sum_i u_i z_i`` (the least norm).
     normalize : bool, default=True
-        Whether the weights are free of units: rows are scaled to the mean square 1, the ridge is
-        in units of the mean eigenvalue of P, and a graph weight of 1 gives M the trace of P
-        (without the offset).  False takes them as raw delta_T and delta_M.
+        Whether the weights are independent of the units of the data: rows are scaled to the mean
+        square 1, the ridge is in units of the mean eigenvalue of P, and a graph weight of 1 gives M
+        the trace of P (without the offset).  False takes them as raw delta_T and delta_M.
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
@@ -104,8 +104,8 @@ class TwinSVC(NearestPlane):
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
-        Three and more classes: two planes for each pair of classes and the votes of all pairs, or
-        one plane for each class against all others (the papers' reading).
+        With three or more classes: two planes for each pair of classes, and the pairs vote; or one
+        plane for each class against all others, as in the papers.
     tol : float, default=1e-8
         Relative duality gap of the hinge problems.
 
@@ -113,12 +113,13 @@ class TwinSVC(NearestPlane):
     ----------
     planes_ : list of Plane
         The planes with ``label``, ``opponent``, ``normal`` and ``offset``; ``str(plane)`` is the
-        equation.  One for each class (n_planes = n_classes), or of three and more classes one
-        against one two for each pair, n_planes = n_classes * (n_classes - 1): in the order of the
-        pairs (0, 1), (0, 2), ..., (1, 2), ..., the plane of the first class, then of the second.
+        equation.  There is one for each class (n_planes = n_classes).  With three or more classes
+        and "one_vs_one" there are two for each pair, n_planes = n_classes * (n_classes - 1), in the
+        order of the pairs (0, 1), (0, 2), ..., (1, 2), ...: the plane of the first class, then that
+        of the second.
     normals_ : array of shape (n_planes, n_coordinates)
         Unit normals in the coordinates of the feature map, in the order of ``planes_``; the rows
-        that a plane is to be far from lie on the negative side on average.
+        that a plane should be far from lie on its negative side on average.
     offsets_ : array of shape (n_planes,)
         ``|z @ normal + offset|`` is the distance.
     margins_ : array of shape (n_planes,)

@@ -111,8 +111,8 @@ def n_processes(n_jobs: Any, client: Any = None) -> int:
         )
     if client is not None and n_jobs not in (None, 1):
         raise InvalidParameterError(
-            f"n_jobs={n_jobs!r} and client exclude each other: the cluster has its own workers. "
-            "Leave one of them out."
+            f"n_jobs={n_jobs!r} and client cannot be used together: the cluster has its own "
+            "workers. Leave one of them out."
         )
     if n_jobs is None or n_jobs > 0:
         return int(n_jobs or 1)

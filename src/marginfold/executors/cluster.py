@@ -194,8 +194,9 @@ class _CallQueue:
         except Exception as error:
             why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise ClusterError(
-                f"The cluster was lost after {self._n_done} of {len(self._items)} calls ({why}). "
-                "What was returned is kept; start the rest again when the scheduler is back."
+                f"The connection to the cluster was lost after {self._n_done} of "
+                f"{len(self._items)} calls ({why}). Results that were returned are kept; start the "
+                "others again when the scheduler is back."
             ) from error
 
 

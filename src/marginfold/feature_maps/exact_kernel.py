@@ -47,10 +47,10 @@ class ExactKernel(KernelMap):
     coef0 : float, default=1.0
         Constant of the polynomial and sigmoid kernels.
     rank : int or None, default=None
-        Number of leading coordinates to find, fewer if the kernel has no more; None for all.  A
-        small rank saves the cube of the rows: see `leading_pairs`.
+        Number of leading coordinates to find, fewer if the kernel has no more; None for all.  With
+        a small rank the time does not grow with the cube of the rows: see `leading_pairs`.
     center : bool, default=True
-        Whether the kernel is centred.  Without, ``Z Z' = K``.
+        Whether the kernel is centred.  Without centring ``Z Z' = K``.
 
     Attributes
     ----------
@@ -60,23 +60,22 @@ class ExactKernel(KernelMap):
         The positive eigenvalues of the centred (and weighted) kernel, the leading ones if `rank`
         is given.
     trace_ : float
-        The sum of all its eigenvalues, also of those that are cut.
+        The sum of all its eigenvalues, including those that are left out.
     dual_basis_ : array of shape (n_training_rows, rank)
         ``U S^(-1/2)``: coordinates are centred kernel values times this.
     training_rows_ : array
         The training rows (their indices if the kernel is precomputed), without those of weight 0.
     origin_ : array or 0
-        What is subtracted from all rows first, for kernels that do not notice it.
+        What is subtracted from all rows first, for kernels that a shift of all rows does not
+        change.
     share_, column_means_, mean_kernel_ : arrays and float
         Their weights, and the weighted means of the kernel that centre it (zeros if it is not).
 
-    Notes
-    -----
-    Time grows with the cube and memory with the square of the number of rows: from about 10,000
-    rows on use `LowRankKernel`.  What does not fit into memory is refused before it is allocated.
-    Eigenvalues below 1e-10 of the largest are cut: a kernel matrix is never inverted.  With `rank`
-    time and memory grow with the square; only the leading eigenvalues are looked at, so that an
-    indefinite kernel is noticed only if they include a negative one.
+    Notes ----- Time grows with the cube and memory with the square of the number of rows: from
+    about 10,000 rows on use `LowRankKernel`.  What does not fit into memory is refused before it is
+    allocated.  Eigenvalues below 1e-10 of the largest are left out: a kernel matrix is never
+    inverted.  With `rank` time and memory grow with the square; only the leading eigenvalues are
+    looked at, so that an indefinite kernel is noticed only if they include a negative one.
 
     Examples
     --------

@@ -145,8 +145,8 @@ def finite_images(values: Array) -> Array:
     """Return the images of rows, if they are finite: valid rows may still be too far away."""
     if not np.isfinite(values).all():
         raise InvalidInputError(
-            "The image of a row overflows: the rows are too far from those of the fit for this "
-            "kernel. Scale them as the training rows, or leave such rows out."
+            "The coordinates of a row overflow: the rows are too far from those of the fit for "
+            "this kernel. Scale them as the training rows, or leave such rows out."
         )
     return values
 

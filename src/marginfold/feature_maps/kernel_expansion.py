@@ -55,7 +55,8 @@ class KernelExpansion(KernelMap):
     training_rows_ : array
         The training rows (their indices if the kernel is precomputed), without those of weight 0.
     origin_ : array or 0
-        What is subtracted from all rows first, for kernels that do not notice it.
+        What is subtracted from all rows first, for kernels that a shift of all rows does not
+        change.
 
     Examples
     --------
@@ -135,7 +136,7 @@ class KernelExpansion(KernelMap):
     def preimages(self, U: Any, start: Any = None) -> NoReturn:
         """Refuse: kernel values are no coordinates of points in feature space."""
         raise InvalidParameterError(
-            "A KernelExpansion has no preimages, because kernel values are no coordinates in "
+            "A KernelExpansion has no preimages, because kernel values are not coordinates in "
             "feature space; use ExactKernel or LowRankKernel."
         )
 

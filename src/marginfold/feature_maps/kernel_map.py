@@ -77,7 +77,8 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
     training_rows_ : array
         The rows T (their indices if the kernel is precomputed).
     origin_ : array or 0
-        What is subtracted from all rows first, for kernels that do not notice it.
+        What is subtracted from all rows first, for kernels that a shift of all rows does not
+        change.
     dual_basis_ : array of shape (n_training_rows, rank)
         The directions, as mixtures of the images of T.
     column_means_ : array of shape (n_training_rows,)

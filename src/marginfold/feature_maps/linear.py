@@ -33,8 +33,8 @@ class Linear(ClassNamePrefixFeaturesOutMixin, CheckedMap):
     Parameters
     ----------
     center : bool, default=True
-        Whether the mean is subtracted; without it the basis of wide data spans the rows as they
-        are.
+        Whether the mean is subtracted; without it the basis of wide data spans the rows without
+        centring.
 
     Attributes
     ----------

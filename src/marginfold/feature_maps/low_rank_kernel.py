@@ -44,7 +44,7 @@ LOW_RANK_PARAMETERS: dict[str, Constraint] = {
 
 
 class LowRankKernel(KernelMap):
-    """Coordinates of a kernel method on many rows, through a few of them, with a known error.
+    """Coordinates of a kernel on many rows, computed from a few of them, with a known error.
 
     A randomly pivoted Cholesky decomposition ``K ~ F F'`` of the kernel of the training rows picks
     some of them as pivots and evaluates only their columns: time grows with ``n rank^2``, memory
@@ -66,7 +66,8 @@ class LowRankKernel(KernelMap):
     coef0 : float, default=1.0
         Constant of the polynomial and sigmoid kernels.
     rank : int or None, default=None
-        Number of pivots, fewer if nothing is left of the kernel.  None: as many as `tol` needs.
+        Number of pivots, fewer if these already give the kernel exactly.  None: as many as `tol`
+        needs.
     tol : float, default=0.01
         Share of the variance in feature space (the trace of the centred kernel) that may be lost.
         Not used if `rank` is given.
@@ -104,7 +105,8 @@ class LowRankKernel(KernelMap):
     share_ : array of shape (n_pivots,)
         The mean of all images, as far as the pivots span it, as a mixture of theirs.
     origin_ : array or 0
-        What is subtracted from all rows first, for kernels that do not notice it.
+        What is subtracted from all rows first, for kernels that a shift of all rows does not
+        change.
 
     Notes
     -----
@@ -165,8 +167,8 @@ class LowRankKernel(KernelMap):
     def fit_blocks(self, blocks: RowBlocks) -> Self:
         """Fit rows in blocks, wherever they are, as `fit` does with an array of these rows.
 
-        The rows are read again for each few dozen pivots: nothing of their number stays behind but
-        a few numbers for each of them during the fit.
+        The rows are read again for every few dozen pivots.  During the fit a few numbers are kept
+        for each row, and afterwards none.
 
         Parameters
         ----------

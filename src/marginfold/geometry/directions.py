@@ -146,7 +146,7 @@ class Subspace:
         The cost of a margin violation.
     components : tuple of Component
     exhausted : dict
-        The gain at which each exhausted task was dropped.
+        For each task with nothing left to separate, the gain at which it was given up.
     worst_gap : float
         The largest duality gap above the solver's tolerance, of kept and dropped tasks; else 0.
     cancelled : bool

@@ -64,7 +64,7 @@ class Metric:
         if theta[0] < -NEGATIVE_RESOLUTION * largest:
             raise GraphError(
                 f"The graph {graph!r} is not positive semi-definite on these rows (eigenvalue "
-                f"{theta[0]:.3g} beside {theta[-1]:.3g}); its penalty would reward instead."
+                f"{theta[0]:.3g} beside {theta[-1]:.3g}); its penalty would act as a reward."
             )
         size = float(np.trace(total))
         unit = float((M * (total / size)).sum()) if size > 0 else 0.0

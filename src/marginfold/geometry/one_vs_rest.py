@@ -118,7 +118,7 @@ def class_factors(class_weight: Any, classes: Array) -> tuple[bool, Array]:
     factors = [class_weight.get(label, 1.0) for label in labels]
     if not all(Number(0.0, inclusive=False).allows(factor) for factor in factors):
         raise InvalidParameterError(
-            f"class_weight must hold finite weights > 0; got {dict(class_weight)!r}."
+            f"class_weight must have finite weights > 0; got {dict(class_weight)!r}."
         )
     return False, np.array(factors, dtype=np.float64)
 

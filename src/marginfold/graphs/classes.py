@@ -60,9 +60,8 @@ class WithinClassGraph(GraphRule):
 class BetweenClassGraph(GraphRule):
     """Total minus within: Z'LZ is the between-class scatter.
 
-    Its weights are positive between classes and negative inside them; L is positive
-    semi-definite all the same. Unlabelled rows are isolated: both scatters are those of the
-    labelled rows.
+    Its weights are positive between classes and negative inside them; L is positive semi-definite
+    nevertheless. Unlabelled rows are isolated: both scatters are those of the labelled rows.
 
     Examples
     --------

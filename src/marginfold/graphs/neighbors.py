@@ -71,7 +71,7 @@ class NeighborGraph(GraphRule):
     mode : {"union", "mutual"}, default="union"
         Joins i and j if one is among the neighbors of the other, or only if both are.
     within_class : bool, default=False
-        Search neighbors among the rows of the same class only. Unlabelled rows are isolated.
+        Search neighbors among the rows of the same class only. Unlabelled rows have no edges.
     merge_duplicates : bool, default=True
         Equal rows are one node with summed weight, so that copies do not fill each other's
         neighbor lists. If False, every row is its own node and a sample weight is no longer the
@@ -85,12 +85,10 @@ class NeighborGraph(GraphRule):
         is used for the search alone: its ``n_neighbors`` is set to what is needed, and distances
         are Euclidean whatever its metric.
 
-    Notes
-    -----
-    What is not known to be an exact search is compared with one on a sample of 200 nodes: the
-    share of the true neighbors that was found is ``recall`` of the graph and of its description,
-    and less than 0.95 is warned about. For very many rows there is `AnchorGraph` too, whose time
-    grows with the rows alone.
+    Notes ----- A search that is not known to be exact is compared with an exact one on a sample of
+    200 nodes. The share of the true neighbors that it found is ``recall`` of the graph and of its
+    description; there is a warning if it is below 0.95. For very many rows there is `AnchorGraph`
+    too, whose time grows with the rows alone.
 
     The edge between nodes of weight m_i and m_j weighs m_i m_j W_ij, which is what all pairs of
     copies add up to. A node is represented by its first row in L; the other copies have zero

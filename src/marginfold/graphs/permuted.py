@@ -24,10 +24,10 @@ from marginfold.validation.parameters import Count, check_parameters, shown
 
 
 class PermutedGraph(GraphRule):
-    """Another graph with its nodes given to other rows at random: node i is row perm[i].
+    """Another graph whose nodes are assigned to other rows at random: node i is row perm[i].
 
     The spectrum of L, the degrees and the number of edges stay; which rows are joined no longer
-    has to do with the data.  What a method gains with this graph, it would gain with any.
+    has to do with the data.  What a method gains with this graph, it would gain with any graph.
 
     Parameters
     ----------

@@ -135,7 +135,7 @@ class GraphRule(SizedCalls, BaseEstimator):
         return self.build_on(_read_graph_rows(self, X, y, unlabeled, sample_weight))
 
     def build_on(self, rows: GraphRows) -> Laplacian:
-        """Check the parameters and build the graph on rows that are valid."""
+        """Check the parameters and build the graph on rows that were validated before."""
         raise NotImplementedError(f"{type(self).__name__} needs a method build_on(rows).")
 
     def describe(
@@ -414,6 +414,6 @@ def resolve_graph(graph: str | GraphLike) -> GraphLike:
         names = ", ".join(repr(name) for name in SHORTHANDS)
         raise InvalidParameterError(
             f"got graph={graph!r}; it needs one of {names}, or a graph rule such as "
-            "NeighborGraph(n_neighbors=5). Where there is a graph_weight, 0 is no graph at all."
+            "NeighborGraph(n_neighbors=5). Where there is a graph_weight, 0 means no graph."
         )
     return graph

@@ -22,7 +22,7 @@ ROUNDING = 2e-11
 
 
 class NeighborsClassifier(ClassifierMixin, BaseEstimator):
-    """The majority of the nearest training rows, by Euclidean distance.
+    """Predict the class of most of the nearest training rows, by Euclidean distance.
 
     As scikit-learn's ``KNeighborsClassifier``, but for rows that are equally near: of those the
     earlier training row counts, so that the answer depends neither on the number of threads nor on
@@ -31,7 +31,7 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     n_neighbors : int, default=5
-        With fewer training rows all of them vote.
+        If there are fewer training rows than this, all of them vote.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def check(self) -> None:
-        """Refuse a number of neighbors that is none."""
+        """Refuse an invalid number of neighbors."""
         check_parameters(self, {"n_neighbors": Count(1)})
 
     def predict(self, X: Any) -> Array:

@@ -28,7 +28,7 @@ class PathSearchCV(ClassifierMixin, SharedSearch):
     Parameters
     ----------
     estimator : GESVC or LapSVC
-        Not changed; what is not in the grid is taken from it.
+        It is not changed; parameters that are not in the grid keep its values.
     C, graph_weight : float or sequence of float, optional
         Values to try; by default the estimator's own.
     cv, scoring, refit, n_jobs, client, error_score, return_train_score

@@ -105,7 +105,7 @@ def check_failures(folds: Sequence[FoldScores], n_points: int, error_score: Any)
     )
     if failed == tried:
         raise InvalidInputError(
-            f"All {tried} fits failed, so there is nothing to choose from. Mend what the errors "
+            f"All {tried} fits failed, so there is nothing to choose from. Correct what the errors "
             f"say; error_score='raise' stops at the first of them.\n{texts}"
         )
     warn(

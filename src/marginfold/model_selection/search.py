@@ -165,11 +165,13 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
         for name in names:
             if isinstance(getattr(self, name), Iterator):
                 raise InvalidParameterError(
-                    f"{name} is an iterator, which the first look at it uses up; give a list."
+                    f"{name} is an iterator, which can be read only once; give a list."
                 )
         for name, values in self._candidates(rank).items():
             if not values:
-                raise InvalidParameterError(f"{name} has no value to try; give one, or None.")
+                raise InvalidParameterError(
+                    f"{name} has no value to try; give at least one, or None."
+                )
             for value in values if name in constraints else ():
                 member = copy(self.estimator)
                 setattr(member, name, value)

@@ -36,15 +36,15 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
     Parameters
     ----------
     estimator : transformer with ``n_components``
-        Not changed; what is not in the grid is taken from it.  One fit serves all numbers of
-        components of MMDA, LSVA, WSVDA, LDA, KDA, LPP, NPE, GraphEmbedding and SVMPCA; any other
-        transformer is fitted once for each number of them.
+        It is not changed; parameters that are not in the grid keep its values.  One fit serves all
+        numbers of components of MMDA, LSVA, WSVDA, LDA, KDA, LPP, NPE, GraphEmbedding and SVMPCA;
+        any other transformer is fitted once for each number of them.
     C, graph_weight : float or sequence of float, optional
         Values to try; by default the estimator's own.  Only MMDA, LSVA and WSVDA have a ``C``, and
         only LSVA has a ``graph_weight``.
     n_components : int or sequence of int, optional
-        Numbers of components to try; by default 1, 2, ..., ``estimator.n_components``, as far as
-        the rows can have so many.
+        Numbers of components to try; by default 1, 2, ..., ``estimator.n_components``, but no more
+        than the rows can have.
     classifier : classifier, optional
         It is fitted to the components and scored; by default ``KNeighborsClassifier(1)``.  The
         neighbors in all numbers of components are found at once, other classifiers are fitted one
@@ -196,8 +196,8 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
             )
         if self.classifier is not None and self.n_neighbors is not None:
             raise InvalidParameterError(
-                "classifier and n_neighbors exclude each other; got "
-                f"{shown(self.classifier)} and {shown(self.n_neighbors)}. Leave one out."
+                f"classifier and n_neighbors cannot be used together; got {shown(self.classifier)} "
+                f"and {shown(self.n_neighbors)}. Leave one out."
             )
         constraints: dict[str, Any] = {"n_components": Count(1)}
         if isinstance(self.estimator, MarginEstimator):

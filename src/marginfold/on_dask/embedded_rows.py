@@ -208,7 +208,7 @@ def check_graph(rule: GraphLike | None) -> None:
         check_graph(rule.graph)
     elif rule is not None and not isinstance(rule, SUMS_ALONE):
         raise GraphError(
-            f"{graph_name(rule)} needs all rows at one place, and got a dask collection; use "
+            f"{graph_name(rule)} needs all rows in this process, but got a dask collection; use "
             "graph=AnchorGraph(), which joins near rows through a few anchors, or 'within', "
             "'between' or 'total'."
         )

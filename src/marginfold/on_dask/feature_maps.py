@@ -42,17 +42,18 @@ def check_feature_map(feature_map: FeatureMap) -> None:
         if isinstance(transformer, (Nystroem, FrozenEstimator, *NEEDS_NO_ROWS)):
             return
         raise InvalidInputError(
-            f"{shown(transformer)} learns from all rows, which a dask collection does not have at "
-            "one place; fit it on some of them first, kernel=FrozenEstimator(transformer.fit("
-            "sample)) of sklearn.frozen, or scale the features with dask and use Nystroem(...)."
+            f"{shown(transformer)} learns from all rows, and those of a dask collection are not in "
+            "this process; fit it on some of them first, "
+            "kernel=FrozenEstimator(transformer.fit(sample)) of sklearn.frozen, or scale the "
+            "features with dask and use Nystroem(...)."
         )
     if not isinstance(feature_map, Linear | LowRankKernel):
         what = shown(feature_map)
         if isinstance(feature_map, ExactKernel):
             what = f"kernel={shown(feature_map.kernel)}"
         raise InvalidInputError(
-            f"{what} needs all rows at one place, and got a dask collection; use kernel='linear', "
-            "kernel=LowRankKernel('rbf', rank=500), or a transformer such as "
+            f"{what} needs all rows in this process, but got a dask collection; use "
+            "kernel='linear', kernel=LowRankKernel('rbf', rank=500), or a transformer such as "
             "kernel=Nystroem(gamma=0.1, n_components=500, random_state=0)."
         )
 

@@ -115,8 +115,8 @@ def _check_estimator(estimator: Any, parts: Sequence[Any]) -> None:
     if getattr(estimator, "reconstruct", None) is not None:
         raise InvalidInputError(
             f"{type(estimator).__name__} got a dask collection and "
-            f"reconstruct={shown(estimator.reconstruct)}, which learns from rows at one place; use "
-            "reconstruct=None, or X.compute() if the rows fit into memory."
+            f"reconstruct={shown(estimator.reconstruct)}, which needs the rows in this process; "
+            "use reconstruct=None, or X.compute() if the rows fit into memory."
         )
 
 
@@ -269,7 +269,7 @@ def rows_of_chunks(chunks: Sequence[Any]) -> Array:
             raise TypeError("complex numbers")
         return np.ascontiguousarray(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"X must hold numbers ({error}); encode other columns.") from error
+        raise InvalidInputError(f"X must be numbers ({error}); encode other columns.") from error
 
 
 def joined_rows(parts: Sequence[Array]) -> Array:

@@ -141,11 +141,12 @@ class Plan:
 
 
 def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Plan:
-    """Return what a fit will need, without fitting.
+    """Return the memory and the time that a fit will need, without fitting.
 
-    Memory is that beyond X; the refusal before every fit uses the same arithmetic.  Time is a
-    range: the values are not looked at, which decide how many iterations a solver takes, and on a
-    busy machine a fit waits for others.  Speed and waiting are measured once in a process.
+    Memory is what is needed in addition to X; the check before every fit uses the same calculation.
+    Time is a range, because the number of iterations depends on the values of X, which are not
+    looked at, and because a fit waits for other work on a busy machine.  Speed and waiting are
+    measured once in a process.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) ->
     X : array, sparse matrix, data frame, dask collection, or tuple (n_rows, n_columns)
         Rows, or just their shape.
     y : array of shape (n_samples,), optional
-        Labels; without, two classes are assumed.
+        Labels; if there are none, two classes are assumed.
     sample_weight : array of shape (n_samples,), optional
         Rows of weight 0 do not count.
 

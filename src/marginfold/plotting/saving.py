@@ -87,7 +87,7 @@ def png(
     Warns
     -----
     MarginfoldWarning
-        If no font of this machine has some of the letters: they are boxes in the picture.
+        If no font of this machine has some of the letters: they appear as boxes in the picture.
 
     Examples
     --------
@@ -106,9 +106,9 @@ def png(
     missing = missing_letters(drawing)
     if missing:
         warn(
-            f"No font of this machine has the letters {missing[:SHOWN_LETTERS]!r}: they are boxes "
-            f"in {path}. Install a font that has them (such as Noto Sans CJK), or take svg(), "
-            "which leaves them as text.",
+            f"No font of this machine has the letters {missing[:SHOWN_LETTERS]!r}: they appear as "
+            f"boxes in {path}. Install a font that has them (such as Noto Sans CJK), or use "
+            "svg(), which keeps them as text.",
             MarginfoldWarning,
         )
     with matplotlib.style.context(["default", RC]), without_glyph_warnings():

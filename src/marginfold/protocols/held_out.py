@@ -203,6 +203,7 @@ def neighbors_of(head: str) -> int:
     match = re.fullmatch(r"([1-9]\d*)-nn", head)
     if match is None:
         raise InvalidParameterError(
-            f"A head is 'centroid' or a number of neighbors such as '1-nn'; got {head!r}."
+            "A transformer is scored by 'centroid' or a number of neighbors such as '1-nn'; got "
+            f"{head!r}."
         )
     return int(match[1])

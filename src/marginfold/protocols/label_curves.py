@@ -131,8 +131,8 @@ def label_share_curve(
     unlabeled : object, default=-1
         The label of rows without one.
     scoring : str, callable or None, default=None
-        For a transformer a head such as "1-nn" (the default), "5-nn" or "centroid"; for a
-        classifier a scorer of scikit-learn, accuracy if None.
+        For a transformer the classifier that judges its scores: "1-nn" (the nearest neighbor, the
+        default), "5-nn" or "centroid"; for a classifier a scorer of scikit-learn, accuracy if None.
     random_state : int, default=0
         Seed of the splits.
     baseline : bool, default=True

@@ -115,9 +115,9 @@ def graph_permutation_test(
 ) -> PermutationResult:
     """Compare an estimator with its graph, with the same graph on permuted rows, and with none.
 
-    A permuted graph has the same edges, weights and spectrum, but joins rows at random; on
-    average it is a multiple of `TotalGraph`.  If it serves as well, the graph acts as that
-    regulariser would, and which rows are neighbors means nothing.
+    A permuted graph has the same edges, weights and spectrum, but joins rows at random; on average
+    it is a multiple of `TotalGraph`.  If it does as well, the graph acts like this regulariser, and
+    it does not matter which rows are neighbors.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def graph_permutation_test(
         (stratified folds, shuffled by ``random_state``), a splitter of scikit-learn, or
         `HideLabels` to keep the test rows in the graph.
     n_permutations : int, default=30
-        The least p-value is ``1 / (1 + n_permutations)``.
+        The smallest possible p-value is ``1 / (1 + n_permutations)``.
     scoring : str, callable or None, default=None
-        For a transformer a head such as "1-nn" (the default), "5-nn" or "centroid"; for a
-        classifier a scorer of scikit-learn, accuracy if None.
+        For a transformer the classifier that judges its scores: "1-nn" (the nearest neighbor, the
+        default), "5-nn" or "centroid"; for a classifier a scorer of scikit-learn, accuracy if None.
     parameter : str or None, default=None
         The name of the graph's parameter where there are several: ``"lsva__graph"``.
     random_state : int, default=0
@@ -156,7 +156,7 @@ def graph_permutation_test(
     with a probability of up to 10 %.  It says that the graph helps only if the interval to no
     graph, where there is one, lies above 0 as well.
 
-    Parameters are taken as they are: if they were tuned with the real graph, tune them for the
+    The parameters are not tuned again: if they were tuned with the real graph, tune them for the
     permuted one too before you trust a small difference.  Warnings of the fits on permuted graphs
     are not shown.
 

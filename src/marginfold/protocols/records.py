@@ -205,8 +205,8 @@ class RecordStore:
         self.path = self.folder / FILE_NAME
         if read_only and not self.path.is_file():
             raise InvalidInputError(
-                f"{self.folder} holds no {FILE_NAME}; give the folder of a run, "
-                "or start one with `marginfold reproduce ... --run DIR`."
+                f"{self.folder} contains no {FILE_NAME}; give the folder of a run, or start one "
+                "with `marginfold reproduce ... --run DIR`."
             )
         if not read_only:
             _make_folder(self.folder)
@@ -258,7 +258,7 @@ class RecordStore:
                 code = sqlite3.SQLITE_FULL
             advice = ADVICE.get(code, "it is damaged: move it away, or give another folder")
             raise InvalidInputError(
-                f"{self.path} cannot be used as records ({error}); {advice}."
+                f"{self.path} cannot be used as a database of records ({error}); {advice}."
             ) from error
 
     def close(self) -> None:
@@ -377,8 +377,8 @@ def _mapping(cell: Any) -> Any:
 
 def _damaged(path: Path, place: str, cell: Any) -> str:
     return (
-        f"{path} has a damaged record: {place} holds {shown(cell)}. Move the file away, or give "
-        "another folder; what it holds is computed again then."
+        f"{path} has a damaged record: {place} is {shown(cell)}. Move the file away, or give "
+        "another folder; its results are then computed again."
     )
 
 
@@ -395,7 +395,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(
-            f"The run folder {folder} cannot be made ({error.strerror}); give another one."
+            f"The run folder {folder} cannot be created ({error.strerror}); give another one."
         ) from error
 
 

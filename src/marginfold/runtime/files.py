@@ -37,8 +37,8 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     nearest = next(folder for folder in (wanted, *wanted.parents) if os.path.lexists(folder))
     if not nearest.is_dir():
         raise InvalidInputError(
-            f"the folder {os.fspath(path)} cannot be made: {nearest} is no folder; give another "
-            "one."
+            f"the folder {os.fspath(path)} cannot be created: {nearest} is not a folder; give "
+            "another one."
         )
     _try(_draft_of(nearest / "marginfold"), path)
 
@@ -67,10 +67,10 @@ def _allowed(path: str | os.PathLike[str], overwrite: bool) -> Path:
         )
     if not resolved.parent.is_dir():
         raise InvalidInputError(
-            f"cannot write {wanted}: there is no folder {resolved.parent}; make it first."
+            f"cannot write {wanted}: there is no folder {resolved.parent}; create it first."
         )
     if taken and not resolved.is_file():
-        raise InvalidInputError(f"cannot write {wanted}: it exists and is no regular file.")
+        raise InvalidInputError(f"cannot write {wanted}: it exists and is not a regular file.")
     if taken and not overwrite:
         raise _exists(wanted)
     return resolved

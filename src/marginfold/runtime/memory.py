@@ -55,7 +55,7 @@ def require_memory(n_bytes: float, what: str, instead: str) -> None:
         return
     there = readable(available_memory() or 0)
     raise TooLargeError(
-        f"{what} needs {readable(n_bytes)} of memory, and {there} are available. Instead: {instead}"
+        f"{what} needs {readable(n_bytes)} of memory, but {there} are available. Instead: {instead}"
     )
 
 

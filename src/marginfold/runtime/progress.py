@@ -79,12 +79,12 @@ _WATCHERS: ContextVar[tuple[Watch, ...]] = ContextVar("marginfold_watchers", def
 
 @contextmanager
 def watch(callback: Callable[[Progress], object]) -> Iterator[Watch]:
-    """Call ``callback`` with a `Progress` whenever work inside the block has gone a step.
+    """Call ``callback`` with a `Progress` whenever work inside the block has made a step.
 
     ``event.cancel()`` in the callback (or ``cancel()`` of what ``as`` gives, from any thread) ends
     the work at this step.  MMDA, LSVA and WSVDA keep the components found so far and warn with
-    `CancelledWarning`, because each component is final once it is found.  Whatever has nothing to
-    keep raises `CancelledError` and leaves the estimator as it was.  Further work in the block is
+    `CancelledWarning`, because each component is final once it is found.  All other work raises
+    `CancelledError` and leaves the estimator as it was before.  Further work in the block is
     cancelled too.
 
     Blocks may be nested: every callback is called, the innermost first.  An error that the callback
@@ -138,6 +138,7 @@ def report(stage: str, done: int, total: int | None = None) -> None:
     if any(watcher.cancelled for watcher in watchers):
         parts = f"{done}" if total is None else f"{done} of {total}"
         raise CancelledError(
-            f"Cancelled by a watcher at {stage!r} ({parts} done); nothing of this work is kept and "
-            "estimators are as they were before. Run it again, without cancelling, for a result."
+            f"Cancelled by a watcher at {stage!r} ({parts} done); nothing of this work is kept, "
+            "and estimators are as they were before. Run it again, without cancelling, for a "
+            "result."
         )

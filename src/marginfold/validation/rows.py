@@ -45,7 +45,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
             raise TypeError(f"they are complex: {shown(sample_weight)}")
         weights = given.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"sample_weight must hold numbers ({error}).") from error
+        raise InvalidInputError(f"sample_weight must be numbers ({error}).") from error
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
@@ -135,10 +135,10 @@ def encode_labels(y: Array, unlabelled: Array, weights: Array, marker: Any) -> t
             check_classification_targets(known)  # few whole numbers are classes
     if known.dtype.kind == "f" and is_quantity(np.bincount(known_codes)):
         warn(
-            f"y holds {len(classes)} different numbers in {len(known)} rows: a quantity rather "
-            "than classes. Each number is taken as a class of its own; for a regression use "
-            "another method, for classes make a few of the numbers (numpy.digitize), and if they "
-            "are numbers of classes give integers: y.astype(int).",
+            f"y has {len(classes)} different numbers in {len(known)} rows: a quantity rather than "
+            "classes. Each number is taken as a class of its own; for a regression use another "
+            "method, to get classes group the numbers into a few (numpy.digitize), and if they "
+            "are the numbers of classes give integers: y.astype(int).",
             MarginfoldWarning,
         )
     if len(classes) < 2:
@@ -228,7 +228,7 @@ def unique_labels(labels: Array) -> tuple[Array, Array]:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise InvalidInputError(
-            f"The labels are of types that do not compare ({error}); give labels of one type. "
+            f"The labels have types that cannot be compared ({error}); give labels of one type. "
             "Rows without a label need a marker: unlabeled=np.nan takes None and NaN."
         ) from error
     return classes, codes

@@ -62,15 +62,15 @@ class EmbeddingDisplay:
     Parameters
     ----------
     coordinates : array of shape (n_rows, n_components)
-        Of one component only, each class has a line of its own.
+        If there is only one component, each class is drawn on a line of its own.
     labels : array of shape (n_rows,), default=None
         None draws all rows alike.
     held_out : array of bool of shape (n_rows,), default=None
-        Rows that the fit has not seen; None is no row.
+        Which rows the fit has not seen; None means that it has seen all of them.
     components : pair of int, default=(0, 1)
         The columns that are drawn.
     unlabeled : object, default=None
-        The label that marks rows without one; they are grey.
+        The label that marks unlabelled rows, which are drawn in grey.
     errors : bool, default=False
         Whether the title says how often the nearest row that the fit has seen, on the drawn axes,
         has another label: of held-out rows, and of the seen ones (not counting themselves), with
@@ -79,7 +79,7 @@ class EmbeddingDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Once drawn.
+        Set when the picture is drawn.
 
     See Also
     --------
@@ -173,7 +173,7 @@ class EmbeddingDisplay:
         seen: bool = True,
         ax: Any = None,
     ) -> Self:
-        """Draw rows by coordinates that are there already.
+        """Draw rows at coordinates that were computed before.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class EmbeddingDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
+            None creates a figure with pyplot.
         seen : bool, default=True
             Whether rows that the fit has seen are drawn.
 

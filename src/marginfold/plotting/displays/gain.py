@@ -17,10 +17,10 @@ GAIN, NEW_GAIN = "gain", "new gain"
 
 
 class GainDisplay:
-    """The gain of each component, and what of it no earlier component has.
+    """The gain of each component, and the part of it that no earlier component has.
 
-    The gain is relative to a constant, between 0 and 1.  Components that repeat earlier ones have
-    one, but hardly a new one.
+    The gain is relative to a constant, between 0 and 1.  A component that repeats earlier ones has
+    a gain, but hardly a new gain.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class GainDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Once drawn.
+        Set when the picture is drawn.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class GainDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
+            None creates a figure with pyplot.
 
         Returns
         -------

@@ -26,12 +26,12 @@ class GraphTestDisplay:
     Parameters
     ----------
     result : PermutationResult
-        Of `graph_permutation_test`.
+        The result of `graph_permutation_test`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Once drawn.
+        Set when the picture is drawn.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class GraphTestDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
+            None creates a figure with pyplot.
 
         Returns
         -------

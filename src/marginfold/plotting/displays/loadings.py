@@ -17,22 +17,22 @@ from marginfold.validation.parameters import Count, check_arguments, shown
 
 
 class LoadingsDisplay:
-    """The columns that weigh most in a component, with their signs.
+    """The columns with the largest weights in a component, with their signs.
 
     Parameters
     ----------
     loadings : array of shape (n_features,)
     names : sequence of str, default=None
-        Of the columns; None is x0, x1, ...
+        Names of the columns; None means x0, x1, ...
     component : int, default=0
-        Its number, for the label.
+        The number of the component, for the label.
     per_deviation : bool, default=False
         Whether a loading is the change over one standard deviation of its column, not over 1.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Once drawn.
+        Set when the picture is drawn.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class LoadingsDisplay:
             for the linear kernel only.
         component : int, default=0
         feature_names : sequence of str, default=None
-            None takes those that were fitted.
+            None takes the names that the estimator has seen in fit.
         n_columns, ax
             As in `plot`.
 
@@ -108,7 +108,7 @@ class LoadingsDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
+            None creates a figure with pyplot.
         n_columns : int, default=10
             Columns that are shown, at most.
 

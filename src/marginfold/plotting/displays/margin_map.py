@@ -36,14 +36,14 @@ class MarginMapDisplay:
     classes : array of shape (n_classes,)
         The class of each anchor.
     held_out : array of bool of shape (n_rows,), default=None
-        Rows that the fit has not seen; None is no row.
+        Which rows the fit has not seen; None means that it has seen all of them.
     unlabeled : object, default=None
-        The label that marks rows without one; they are grey.
+        The label that marks unlabelled rows, which are drawn in grey.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Once drawn.
+        Set when the picture is drawn.
 
     See Also
     --------
@@ -129,7 +129,7 @@ class MarginMapDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
+            None creates a figure with pyplot.
         seen : bool, default=True
             Whether rows that the fit has seen are drawn.
 

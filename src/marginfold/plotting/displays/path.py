@@ -28,7 +28,7 @@ class PathDisplay:
     Parameters
     ----------
     values : array of shape (n_values,)
-        Of the parameter, in any order.
+        Values of the parameter, in any order.
     measured : array of shape (n_values,)
         Held-out errors in percent, or scores.
     spread : array of shape (n_values,), default=None
@@ -36,14 +36,14 @@ class PathDisplay:
     chosen : float, default=None
         The value that is marked.
     parameter : str, default="graph_weight"
-        Its name, for the label.
+        The name of the parameter, for the label.
     measure : str, default="held-out error %"
         What was measured, for the label.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Once drawn.
+        Set when the picture is drawn.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class PathDisplay:
             The measure is the error if it looked at the accuracy, otherwise its score; the band
             is the standard deviation over the folds.
         parameter : str, default="graph_weight"
-            Of a pipeline, the step's name may be left out.
+            In a pipeline, the name of the step may be left out.
         ax
             As in `plot`.
 
@@ -146,7 +146,8 @@ class PathDisplay:
         held_out : pair (X, y)
             Rows that they have not seen, and their labels.
         parameter : str, default="graph_weight"
-            Of fits that differ in others, too, those are drawn that have them as the best fit has.
+            If the fits differ in other parameters, too, only those are drawn that share these with
+            the best fit.
         ax
             As in `plot`.
 
@@ -154,7 +155,7 @@ class PathDisplay:
         -------
         PathDisplay
             The smallest error is marked, the first of equal ones; the band is its standard error.
-            An error that chose a value is no estimate of how it does on further rows.
+            The smallest error is too optimistic: it is no estimate of the error on new rows.
 
         Examples
         --------
@@ -195,7 +196,7 @@ class PathDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
+            None creates a figure with pyplot.
 
         Returns
         -------
@@ -235,7 +236,7 @@ class PathDisplay:
             ) from error
         if len({array.shape for array in arrays}) != 1 or arrays[0].ndim != 1:
             raise InvalidInputError(
-                "values, measured and spread must be as many; got the shapes "
+                "values, measured and spread must have the same length; got the shapes "
                 f"{', '.join(str(array.shape) for array in arrays)}."
             )
         if self.chosen is not None and float(self.chosen) not in arrays[0]:

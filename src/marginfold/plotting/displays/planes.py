@@ -40,7 +40,7 @@ BLOCK_ENTRIES = 1 << 22
 
 
 class PlanesDisplay:
-    """Rows over the class that a classifier predicts, on two columns, and the planes of classes.
+    """What a classifier predicts on two columns, with the planes of the classes and the rows.
 
     `GEPSVC`, `MRGEPSVC` and `TwinSVC` have planes: each is drawn in the colour of its class, with
     a kernel as a curve.  Of other classifiers, such as `GESVC` and scikit-learn's ``SVC``, there
@@ -60,9 +60,9 @@ class PlanesDisplay:
     owners : array of shape (n_planes, 2), default=None
         The numbers of the class and of the opponent of each plane; -1 for all others.
     held_out : array of bool of shape (n_rows,), default=None
-        Rows that the fit has not seen; None is no row.
+        Which rows the fit has not seen; None means that it has seen all of them.
     unlabeled : object, default=None
-        The label that marks rows without one; they are grey.
+        The label that marks unlabelled rows, which are drawn in grey.
     names : pair of str, default=("x0", "x1")
         Of the columns.
     note : str, default=""
@@ -71,7 +71,7 @@ class PlanesDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Once drawn.
+        Set when the picture is drawn.
 
     Examples
     --------
@@ -141,8 +141,8 @@ class PlanesDisplay:
         columns : pair of int or str, default=(0, 1)
             Numbers of columns, or names of those of a data frame.
         at : array of shape (n_features,), default=None
-            Where the other columns are held; None is the mean of X.  With more than two columns
-            this is a slice: rows are drawn over it that may lie far away from it.
+            The values at which the other columns are fixed; None means the mean of X.  With more
+            than two columns this is a slice: rows are drawn over it that may lie far away from it.
         size : int, default=200
             Pixels along each axis.
         planes, seen, ax
@@ -188,7 +188,7 @@ class PlanesDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
+            None creates a figure with pyplot.
         planes : bool, default=True
             Whether planes are drawn, if there are any.
         seen : bool, default=True
@@ -289,8 +289,8 @@ def _columns(X: Any, columns: Sequence[Any]) -> tuple[list[int], list[str]]:
     whole = all(isinstance(c, (int, np.integer)) and 0 <= c < n_columns for c in numbers)
     if not whole or len(numbers) != 2 or numbers[0] == numbers[1]:
         raise InvalidInputError(
-            f"columns must be two different ones, by number from 0 to {n_columns - 1} or by name; "
-            f"got {shown(columns)}."
+            "columns must be two different columns, given by their numbers from 0 to "
+            f"{n_columns - 1} or by name; got {shown(columns)}."
         )
     return [int(c) for c in numbers], [names[c] for c in numbers]
 
