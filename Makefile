@@ -11,7 +11,7 @@ RUFF_PATHS := $(wildcard src tests examples benchmarks scripts docs/conf.py docs
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo explore tour test kernels check format bench bench-quick bench-eigen torture mutants lock clean
+.PHONY: help install demo explore test kernels check format bench bench-quick bench-eigen torture mutants lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -31,9 +31,6 @@ demo: install ## compare all methods on the bundled wine data and write demo/rep
 
 explore: install ## open the explorer on the bundled wine data in the browser (Ctrl-C ends it)
 	@$(BIN)/marginfold explore wine
-
-tour: install ## embeddings, planes, curves and maps on scikit-learn's data, with pictures
-	@$(BIN)/python examples/demo.py
 
 test: check ## check, all tests, docstring examples and the documents' code, then `make kernels`
 	@"$(PYTHON)" scripts/install.py browser

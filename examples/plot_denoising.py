@@ -34,12 +34,13 @@ def noisy_split():
 # the mean squared distance of held-out rows from their clean digits.
 
 gamma = 1 / (64 * digits.var())
+kernel = ExactKernel("rbf", gamma=gamma)
 methods = {
     "PCA": lambda k: PCA(k),
     "KernelPCA": lambda k: KernelPCA(
         k, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=0.1
     ),
-    "SVMPCA": lambda k: SVMPCA(k, kernel=ExactKernel("rbf", gamma=gamma), reconstruct="fixed_point"),
+    "SVMPCA": lambda k: SVMPCA(k, kernel=kernel, reconstruct="fixed_point"),
 }
 numbers = [5, 10, 20, 40]
 errors = {name: np.zeros((3, len(numbers))) for name in methods}

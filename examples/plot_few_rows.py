@@ -55,7 +55,8 @@ for name, values in errors.items():
     print(f"{name:26}{np.mean(values):6.1%}  (standard deviation {np.std(values):.1%})")
 
 # %%
-# The map of WSVDA in the last world, and the errors in all of them.
+# The map of WSVDA in the last world: the training rows (hollow) of a class fall on one point, as in
+# so many columns they always can; only the held-out rows count.  Right, the errors of all worlds.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 EmbeddingDisplay.from_estimator(

@@ -47,7 +47,7 @@ def fit(model):
 
 
 exact, exact_seconds, exact_error = fit(SVC(gamma=gamma))
-print(f"SVC          {exact_error:6.2%} wrong, {exact_seconds:5.2f} s")
+print(f"SVC          {exact_error:6.2%} wrong, {exact_seconds:.2f} s")
 
 ranks, low, lost = [10, 20, 40, 80], {}, []
 for rank in ranks:
@@ -55,15 +55,15 @@ for rank in ranks:
     low[rank] = fit(GESVC(kernel=kernel, graph_weight=0))
     model, seconds, error = low[rank]
     lost.append(model.feature_map_.relative_error_)
-    print(f"{rank:3} pivots   {error:6.2%} wrong, {seconds:5.2f} s, {lost[-1]:.3%} of variance lost")
+    print(f"{rank:3} pivots   {error:6.2%} wrong, {seconds:.2f} s, {lost[-1]:.2%} of variance lost")
 
-nystroem = make_pipeline(Nystroem(gamma=gamma, n_components=80, random_state=seed), LinearSVC())
+nystroem = make_pipeline(Nystroem(gamma=gamma, n_components=40, random_state=seed), LinearSVC())
 _, nystroem_seconds, nystroem_error = fit(nystroem)
-print(f"80 Nystroem  {nystroem_error:6.2%} wrong, {nystroem_seconds:5.2f} s")
+print(f"40 Nystroem  {nystroem_error:6.2%} wrong, {nystroem_seconds:.2f} s")
 
 # %%
-# Left: errors and the variance that the kernel lost, by the number of pivots.  Right: the regions of
-# the machine with 80 pivots and some held-out rows.
+# Left: errors and the variance that the kernel lost, by the number of pivots.  Right: the regions
+# of the machine with 40 pivots and some held-out rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 left.plot(ranks, [100 * low[rank][2] for rank in ranks], "o-", color="#0072B2", label="error %")
@@ -72,7 +72,7 @@ left.axhline(100 * exact_error, color="black", ls=":", label="error % of SVC on 
 left.set(xlabel="pivots", yscale="log", xticks=ranks)
 left.legend()
 PlanesDisplay.from_estimator(
-    low[80][0], X, y, held_out=(X_new[::10], y_new[::10]), seen=False, ax=right
+    low[40][0], X, y, held_out=(X_new[::10], y_new[::10]), seen=False, ax=right
 )
 plt.show()
 
@@ -80,10 +80,10 @@ plt.show()
 # What the answer says; 0.5 points are the standard error of 5,000 rows with 10 % errors.
 
 assert low[10][2] > exact_error + 0.05
-assert abs(low[80][2] - exact_error) < 0.01
-assert lost[-1] < 0.01
-assert abs(nystroem_error - low[80][2]) < 0.02
+assert abs(low[40][2] - exact_error) < 0.01
+assert low[40][1] < exact_seconds
+assert abs(nystroem_error - exact_error) < 0.01
 
 # %%
-# About 80 here: they lose less than 1 % of the variance and come within 1 point of the error of an
-# SVC on all rows, as Nystroem of scikit-learn does within 2, while 10 cost 5 points and more.
+# About 40 here: the machine on 40 pivots comes within 1 point of the error of an SVC on all rows in
+# less time, 10 pivots cost 5 points and more, and Nystroem of scikit-learn with 40 does as well.

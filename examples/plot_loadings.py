@@ -28,7 +28,7 @@ names = np.array([*wine.feature_names, *(f"noise {i}" for i in range(1, 11))])
 
 # %%
 # With rows given, a loading is the change of a component over one standard deviation of a column,
-# so columns in different units can be compared.
+# so columns in different units can be compared.  Noise has small loadings, not none.
 
 model = make_pipeline(StandardScaler(), LSVA(2)).fit(X, y)
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")

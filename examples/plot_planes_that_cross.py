@@ -32,6 +32,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     PlanesDisplay.from_estimator(model, known.X, known.y, held_out=held_out, ax=ax)
     ax.set_title(f"{name}: {1 - model.score(new.X, new.y):.1%} wrong", fontsize=10)
     ax.label_outer()
+    if ax is not axes[0]:
+        ax.get_legend().remove()
 plt.show()
 
 # %%
