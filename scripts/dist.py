@@ -22,7 +22,7 @@ import tomllib
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import install
@@ -54,8 +54,6 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--all-tests", action="store_true")
     options = parser.parse_args(arguments)
-    os.environ.update(install.SETTINGS)
-    os.chdir(ROOT)
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     outcomes = [take(step) for step in steps(options) if options.only in step.name]
@@ -267,13 +265,19 @@ def uv_pip(task: str, python: Path, *arguments: str) -> None:
 
 def call(*command: str, folder: Path = ROOT) -> str:
     """Return what a command prints; its errors are the fault if it fails."""
-    environment = install.with_index(os.environ, install.pip_settings(ROOT / ".venv"))
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)
     if done.returncode:
         print(done.stdout + done.stderr, file=sys.stderr, flush=True)
         lines = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
         raise FaultError(f"{Path(command[0]).name} {' '.join(command[1:4])}: {lines[-1]}")
     return done.stdout
+
+
+@cache
+def environment() -> dict[str, str]:
+    """Return the variables of all commands: uv asks the index that pip is configured to ask."""
+    settings = install.pip_settings(ROOT / ".venv")
+    return install.with_index({**os.environ, **install.SETTINGS}, settings)
 
 
 if __name__ == "__main__":

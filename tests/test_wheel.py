@@ -1,20 +1,18 @@
-"""The wheel: what it holds, and under which terms."""
+"""The wheel: what it holds, and under which terms; `make dist` asks the same of what it builds."""
 
 from __future__ import annotations
 
+import shutil
 import zipfile
-from email import message_from_string
 from pathlib import Path
 
+import dist_contents
 import pytest
 
 from marginfold._version import __version__
-from marginfold.data import catalogue
 
 ROOT = Path(__file__).parents[1]
-BUNDLED = "marginfold/data/bundled/"
-SPDX = {"CC BY 4.0": "CC-BY-4.0"}
-"""How the terms of the catalogue are called in a licence expression."""
+INFO = f"marginfold-{__version__}.dist-info"
 
 
 @pytest.fixture(scope="module")
@@ -22,37 +20,71 @@ def wheel(tmp_path_factory):
     builders = pytest.importorskip("hatchling.builders.wheel")
     folder = str(tmp_path_factory.mktemp("wheel"))
     (path,) = builders.WheelBuilder(str(ROOT)).build(directory=folder, versions=["standard"])
-    with zipfile.ZipFile(path) as archive:
-        yield archive
+    return Path(path)
 
 
-def info(wheel, name):
-    return wheel.read(f"marginfold-{__version__}.dist-info/{name}").decode()
+@pytest.fixture
+def changed(wheel, tmp_path):
+    """A function that returns the faults of the wheel with one file rewritten (None: left out)."""
+
+    def change(changed_name, rewrite):
+        copy = tmp_path / wheel.name
+        with (
+            zipfile.ZipFile(wheel) as old,
+            zipfile.ZipFile(copy, "w", zipfile.ZIP_DEFLATED) as new,
+        ):
+            contents = {name: old.read(name) for name in old.namelist()}
+            contents[changed_name] = rewrite(contents.get(changed_name))
+            for name, content in contents.items():
+                if content is not None:
+                    new.writestr(name, content)
+        return faults(copy)
+
+    return change
 
 
-def test_the_expression_names_the_licences_of_the_code_and_of_every_bundled_set(wheel):
-    terms = {SPDX[entry.license] for entry in catalogue().values() if entry.where == "bundled"}
-    said = message_from_string(info(wheel, "METADATA"))["License-Expression"]
-    assert set(said.split(" AND ")) == {"BSD-3-Clause"} | terms
+def faults(wheel):
+    return list(dist_contents.wheel_faults(wheel, dist_contents.files_of_project()))
 
 
-def test_the_licence_files_are_in_the_information_and_beside_the_data(wheel):
-    terms = f"{BUNDLED}LICENSES.md"
-    said = message_from_string(info(wheel, "METADATA")).get_all("License-File")
-    assert said == ["LICENSE", f"src/{terms}"]
-    assert info(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_text("utf-8")
-    assert info(wheel, f"licenses/src/{terms}") == wheel.read(terms).decode()
+def test_the_wheel_holds_the_package_its_data_and_their_terms_and_nothing_else(wheel):
+    assert faults(wheel) == []
 
 
-def test_the_wheel_holds_the_package_and_the_bundled_sets_and_nothing_else(wheel):
-    names = set(wheel.namelist())
-    assert {name.split("/")[0] for name in names} == {
-        "marginfold",
-        f"marginfold-{__version__}.dist-info",
-    }
-    data = {name.removeprefix(BUNDLED) for name in names if name.startswith(BUNDLED)}
-    bundled = {entry.file for entry in catalogue().values() if entry.where == "bundled"}
-    assert data == bundled | {"LICENSES.md"}
-    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
-    sources = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")}
-    assert sources <= names
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("marginfold/py.typed", "marginfold/explorer/static/page.js", "marginfold/errors.py"),
+        *("marginfold/data/bundled/wine.csv.gz", "marginfold/reports/page.html.j2"),
+        *(f"{INFO}/licenses/LICENSE", f"{INFO}/licenses/{dist_contents.TERMS}"),
+    ],
+)
+def test_a_file_that_is_missing_is_a_fault(name, changed):
+    assert changed(name, lambda content: None) == [f"{name} is missing"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests/test_wheel.py",
+        "marginfold/__pycache__/errors.cpython-311.pyc",
+        "marginfold/notes.txt",
+    ],
+)
+def test_a_file_that_is_no_part_of_the_package_is_a_fault(name, changed):
+    assert changed(name, lambda content: b"x") == [f"{name} should not be there"]
+
+
+def test_the_expression_must_name_the_licences_of_the_code_and_of_every_bundled_set(changed):
+    def without_data(content):
+        return content.replace(b"BSD-3-Clause AND CC-BY-4.0", b"BSD-3-Clause")
+
+    (fault,) = changed(f"{INFO}/METADATA", without_data)
+    assert "needed are ['BSD-3-Clause', 'CC-BY-4.0']" in fault
+
+
+def test_a_wheel_beyond_its_size_is_a_fault(wheel, tmp_path):
+    large = Path(shutil.copy(wheel, tmp_path))
+    with zipfile.ZipFile(large, "a") as archive:
+        archive.writestr("marginfold/errors.bin", bytes(dist_contents.WHEEL_BYTES))
+    assert "2,000,000 are allowed" in faults(large)[0]

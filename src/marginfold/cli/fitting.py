@@ -85,10 +85,11 @@ def build(method: str, table: Table, settings: Settings, *, proba: bool = False)
             f"method {command_name(method)} cannot place new rows with --graph {settings.graph}; "
             f"take {' or '.join(placing)}, or another method."
         )
+    kernel: Any = settings.kernel  # one of the names, as the settings have checked
     if settings.low_rank is not None:
-        fixed["kernel"] = LowRankKernel(settings.kernel or "rbf", rank=settings.low_rank)
-    elif settings.kernel not in (None, "linear") and _is_ours(estimator):
-        fixed["kernel"] = kernel_map(settings.kernel, table.size)
+        fixed["kernel"] = LowRankKernel(kernel or "rbf", rank=settings.low_rank)
+    elif kernel not in (None, "linear") and _is_ours(estimator):
+        fixed["kernel"] = kernel_map(kernel, table.size)
     made = procedure(method, table.size, fixed)
     return calibrated(made, table.labels, table.seed) if proba else made
 

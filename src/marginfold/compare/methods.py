@@ -39,6 +39,7 @@ from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, LowRankKernel
+from marginfold.feature_maps.feature_map import KernelName
 from marginfold.graphs import NeighborGraph, PermutedGraph
 from marginfold.linalg.tall import Array
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
@@ -276,7 +277,7 @@ def _dimensions(most: int, given: Mapping[str, Any]) -> list[int]:
     return sorted({*few, *(k for k in FURTHER_COMPONENTS if k < most), most})
 
 
-def kernel_map(name: str, size: Size, most: int = MOST_RANK) -> Any:
+def kernel_map(name: KernelName, size: Size, most: int = MOST_RANK) -> Any:
     """Return a kernel that is as exact as the size of the table allows."""
     if size.n_rows < EXACT_ROWS:
         return ExactKernel(name, rank=min(LEAST_RANK, size.n_rows - 1))

@@ -74,6 +74,7 @@ from marginfold.runtime.extras import require
 from marginfold.runtime.files import check_writable, write_file
 from marginfold.svm import Automatic, InteriorPoint, LibSVM
 from marginfold.validation.parameters import shown
+from marginfold.validation.types import Estimator
 
 SCHEMA = 1
 """Number of the layout of a model file; a larger one was written by a later marginfold."""
@@ -141,7 +142,9 @@ ALLOWED = FOREIGN | {
 adds to this list."""
 
 
-def save_model(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save_model(
+    model: Estimator | TableModel, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
     """Save a fitted model to a skops file that `load_model` accepts.
 
     Parameters

@@ -33,6 +33,7 @@ from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import SizedCalls
 from marginfold.validation.parameters import Count, atomic_fit, check_parameters, shown
 from marginfold.validation.rows import read_new_rows, read_rows, refuse_lazy
+from marginfold.validation.types import Labels, Rows, Weights
 
 
 class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -41,7 +42,7 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
     n_components: int
     graph: str | GraphLike
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels | None = None, sample_weight: Weights | None = None) -> Self:
         """Embed the rows.
 
         Parameters
@@ -69,11 +70,13 @@ class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMi
             self._embed(canonical(X) if sp.issparse(X) else X, weights, laplacian)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(
+        self, X: Rows, y: Labels | None = None, sample_weight: Weights | None = None
+    ) -> Array:
         """Embed the rows and return their coordinates, ``embedding_``."""
         return self.fit(X, y, sample_weight).embedding_.copy()
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Rows) -> Array:
         """Return the coordinates of rows, shape (n_samples, n_components_).
 
         A row that equals a training row gets its coordinates; others are placed by the training

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import rank_of
 from marginfold.geometry.moments import class_means, within_fourth, within_scatter
 from marginfold.validation.parameters import Choice, Constraint, Count, Either, Number
+from marginfold.validation.types import Reconstruct
 
 LARGEST_SHRINKAGE = 1.0 - 1e-9
 """Shrinkage of 1 would leave nothing of the within-class scatter."""
@@ -95,10 +96,10 @@ class LDA(GraphEmbedding):
         self,
         n_components: int | None = None,
         *,
-        shrinkage: Any = 1e-8,
+        shrinkage: float | Literal["auto"] = 1e-8,
         kernel: KernelLike = "linear",
-        unlabeled: Any = None,
-        reconstruct: Any = None,
+        unlabeled: object = None,
+        reconstruct: Reconstruct = None,
     ) -> None:
         self.n_components = n_components
         self.shrinkage = shrinkage
@@ -178,10 +179,10 @@ class KDA(LDA):
         self,
         n_components: int | None = None,
         *,
-        shrinkage: Any = 1e-3,
+        shrinkage: float | Literal["auto"] = 1e-3,
         kernel: KernelLike = "rbf",
-        unlabeled: Any = None,
-        reconstruct: Any = None,
+        unlabeled: object = None,
+        reconstruct: Reconstruct = None,
     ) -> None:
         super().__init__(
             n_components,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from marginfold.estimators.direct_embedding import DirectEmbedding
+from marginfold.graphs.rule import GraphLike, GraphName
 
 
 class LaplacianEigenmaps(DirectEmbedding):
@@ -76,6 +75,6 @@ class LaplacianEigenmaps(DirectEmbedding):
     True
     """
 
-    def __init__(self, n_components: int = 2, *, graph: Any = "knn") -> None:
+    def __init__(self, n_components: int = 2, *, graph: GraphName | GraphLike = "knn") -> None:
         self.n_components = n_components
         self.graph = graph

@@ -12,6 +12,7 @@ from marginfold.errors import ExhaustedWarning, MarginfoldWarning, UncertifiedWa
 from marginfold.estimators.inputs import (
     Prepared,
     RemoteRows,
+    SolverLike,
     prepare_rows,
     read_classes,
     uncertified_note,
@@ -31,7 +32,7 @@ from marginfold.estimators.paths import MarginEstimator, Note
 from marginfold.feature_maps import ExactKernel, KernelLike, affordable_kernel, is_linear
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
-from marginfold.graphs.rule import GraphRule
+from marginfold.graphs.rule import GraphLike, GraphName
 from marginfold.linalg.tall import Array
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import (
@@ -42,6 +43,7 @@ from marginfold.validation.parameters import (
     Constraint,
     Flag,
 )
+from marginfold.validation.types import ClassWeight, Multiclass
 
 DECISION_BYTES = 64 << 20
 """Margins of pairs that are computed at a time."""
@@ -162,13 +164,13 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
         *,
         C: float = 1.0,
         kernel: KernelLike = "linear",
-        graph: str | GraphRule = "knn",
+        graph: GraphName | GraphLike = "knn",
         graph_weight: float = 0.1,
         normalize_graph: bool = True,
-        class_weight: Any = None,
-        multiclass: str = "one_vs_one",
-        unlabeled: Any = None,
-        solver: str | SVMSolver = "auto",
+        class_weight: ClassWeight = None,
+        multiclass: Multiclass = "one_vs_one",
+        unlabeled: object = None,
+        solver: SolverLike = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.C = C
@@ -397,13 +399,13 @@ class LapSVC(GESVC):
         *,
         C: float = 1.0,
         kernel: KernelLike = "linear",
-        graph: str | GraphRule = "knn",
+        graph: GraphName | GraphLike = "knn",
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
-        class_weight: Any = None,
-        multiclass: str = "one_vs_one",
-        unlabeled: Any = -1,
-        solver: str | SVMSolver = "auto",
+        class_weight: ClassWeight = None,
+        multiclass: Multiclass = "one_vs_one",
+        unlabeled: object = -1,
+        solver: SolverLike = "auto",
         tol: float = 1e-8,
     ) -> None:
         super().__init__(

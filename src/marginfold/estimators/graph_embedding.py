@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from marginfold.geometry.metric import has_no_scatter, span_of
 from marginfold.geometry.moments import score_signs
 from marginfold.graphs import SHORTHANDS, resolve_graph, uses_labels
 from marginfold.graphs.classes import BetweenClassGraph, TotalGraph, WithinClassGraph
-from marginfold.graphs.rule import ScaledGraph, SumGraph
+from marginfold.graphs.rule import GraphLike, GraphName, ScaledGraph, SumGraph
 from marginfold.linalg import pencil_pairs
 from marginfold.linalg.decompositions import product
 from marginfold.linalg.tall import Array
@@ -43,8 +43,9 @@ from marginfold.validation.parameters import (
     check_parameters,
 )
 from marginfold.validation.rows import read_labelled, read_rows
+from marginfold.validation.types import Labels, Reconstruct, Rows, Weights
 
-DEGREES = "degrees"
+DEGREES: Final = "degrees"
 """The penalty that is the degree-weighted scatter of the intrinsic graph."""
 
 NOTHING = 1e-8
@@ -181,13 +182,13 @@ class GraphEmbedding(Projection):
         self,
         n_components: int | None = 2,
         *,
-        intrinsic: Any = "knn",
-        penalty: Any = DEGREES,
+        intrinsic: GraphName | GraphLike | None = "knn",
+        penalty: Literal["degrees"] | GraphName | GraphLike | None = DEGREES,
         kernel: KernelLike = "linear",
         ridge: float = 1e-3,
-        scaling: str = "penalty",
-        unlabeled: Any = None,
-        reconstruct: Any = None,
+        scaling: Literal["penalty", "intrinsic", "unit"] = "penalty",
+        unlabeled: object = None,
+        reconstruct: Reconstruct = None,
     ) -> None:
         self.n_components = n_components
         self.intrinsic = intrinsic
@@ -202,7 +203,7 @@ class GraphEmbedding(Projection):
         """Return what makes the method."""
         return Recipe(self.intrinsic, self.penalty, self.ridge, self.scaling)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels | None = None, sample_weight: Weights | None = None) -> Self:
         """Find the directions.
 
         Parameters

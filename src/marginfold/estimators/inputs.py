@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
 from scipy.sparse import issparse
@@ -216,6 +216,9 @@ class LocalCoordinates:
         centred = self.origin is not None and everyone and is_constant(self.weights)
         return SharedRows(rows, rotation, origin=self.origin, centred=centred)
 
+
+SolverLike = Literal["auto", "interior_point", "libsvm"] | SVMSolver
+"""A name of `SOLVERS`, or an object that solves."""
 
 SOLVERS: dict[str, Any] = {
     "auto": Automatic,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from marginfold.errors import GraphError
 from marginfold.estimators.direct_embedding import DirectEmbedding
 from marginfold.graphs import Laplacian
 from marginfold.graphs.reconstruction import FactoredLaplacian
+from marginfold.graphs.rule import GraphLike, GraphName
 
 
 class LocallyLinearEmbedding(DirectEmbedding):
@@ -74,7 +73,7 @@ class LocallyLinearEmbedding(DirectEmbedding):
     True
     """
 
-    def __init__(self, n_components: int = 2, *, graph: Any = "lle") -> None:
+    def __init__(self, n_components: int = 2, *, graph: GraphName | GraphLike = "lle") -> None:
         self.n_components = n_components
         self.graph = graph
 

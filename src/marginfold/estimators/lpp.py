@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from marginfold.estimators.graph_embedding import DEGREES, GraphEmbedding, Recipe
 from marginfold.feature_maps import KernelLike
 from marginfold.graphs import GraphLike
+from marginfold.graphs.rule import GraphName
 from marginfold.validation.parameters import Constraint
+from marginfold.validation.types import Reconstruct
 
 
 class NeighborPreset(GraphEmbedding):
@@ -25,10 +27,10 @@ class NeighborPreset(GraphEmbedding):
         self,
         n_components: int | None = 2,
         *,
-        graph: str | GraphLike = "knn",
+        graph: GraphName | GraphLike = "knn",
         kernel: KernelLike = "linear",
         ridge: float = 1e-3,
-        reconstruct: Any = None,
+        reconstruct: Reconstruct = None,
     ) -> None:
         self.n_components = n_components
         self.graph = graph
@@ -161,10 +163,10 @@ class NPE(NeighborPreset):
         self,
         n_components: int | None = 2,
         *,
-        graph: str | GraphLike = "lle",
+        graph: GraphName | GraphLike = "lle",
         kernel: KernelLike = "linear",
         ridge: float = 1e-3,
-        reconstruct: Any = None,
+        reconstruct: Reconstruct = None,
     ) -> None:
         super().__init__(
             n_components, graph=graph, kernel=kernel, ridge=ridge, reconstruct=reconstruct

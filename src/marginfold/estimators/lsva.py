@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Literal, Self
 
-from marginfold.estimators.margin_subspace import MarginSubspace
+from marginfold.estimators.inputs import SolverLike
+from marginfold.estimators.margin_subspace import (
+    DeflationName,
+    MarginScaling,
+    MarginSubspace,
+    OnExhausted,
+    Tasks,
+)
 from marginfold.estimators.paths import path
 from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
-from marginfold.graphs.rule import GraphRule
-from marginfold.svm import SVMSolver
+from marginfold.graphs.rule import GraphLike, GraphName
 from marginfold.validation.parameters import (
     FACTOR,
     Constraint,
     Flag,
 )
+from marginfold.validation.types import ClassWeight, Labels, Reconstruct, Rows, Weights
 
 
 class LSVA(MarginSubspace):
@@ -164,19 +171,19 @@ class LSVA(MarginSubspace):
         self,
         n_components: int = 2,
         *,
-        C: float | str = "auto",
+        C: float | Literal["auto"] = "auto",
         kernel: KernelLike = "linear",
-        graph: str | GraphRule = "knn",
+        graph: GraphName | GraphLike = "knn",
         graph_weight: float = 1.0,
         normalize_graph: bool = True,
-        class_weight: Any = "balanced",
-        tasks: str = "auto",
-        deflation: str = "uncorrelated",
-        scaling: str = "unit",
-        on_exhausted: str = "stop",
-        reconstruct: Any = None,
-        unlabeled: Any = None,
-        solver: str | SVMSolver = "auto",
+        class_weight: ClassWeight = "balanced",
+        tasks: Tasks = "auto",
+        deflation: DeflationName = "uncorrelated",
+        scaling: MarginScaling = "unit",
+        on_exhausted: OnExhausted = "stop",
+        reconstruct: Reconstruct = None,
+        unlabeled: object = None,
+        solver: SolverLike = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.n_components = n_components
@@ -203,7 +210,11 @@ class LSVA(MarginSubspace):
         return super()._constraints() | {"graph_weight": FACTOR, "normalize_graph": Flag()}
 
     def fit_path(
-        self, X: Any, y: Any, graph_weight: Iterable[float] | float, sample_weight: Any = None
+        self,
+        X: Rows,
+        y: Labels,
+        graph_weight: Iterable[float] | float,
+        sample_weight: Weights | None = None,
     ) -> list[Self]:
         """Fit one clone for each graph weight; graph, coordinates and solver passes are shared.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,6 +61,7 @@ from marginfold.validation.rows import (
     refuse_lazy,
     unique_labels,
 )
+from marginfold.validation.types import Folds, Labels, Predictor, Rows, Weights
 
 COSTS = (1.0, 100.0)
 """Costs of the default classifier between which the held-out rows choose, the smaller one unless
@@ -219,18 +220,18 @@ class MarginMap(
 
     def __init__(
         self,
-        classifier: Any = None,
+        classifier: Predictor | None = None,
         *,
-        sharpness: Any = "auto",
-        cv: Any = "half",
-        order: Any = None,
+        sharpness: float | Literal["auto"] = "auto",
+        cv: Folds | Literal["half"] = "half",
+        order: Labels | None = None,
     ) -> None:
         self.classifier = classifier
         self.sharpness = sharpness
         self.cv = cv
         self.order = order
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels, sample_weight: Weights | None = None) -> Self:
         """Fit the classifier, order the classes and choose the sharpness.
 
         Parameters
@@ -378,11 +379,11 @@ class MarginMap(
             )
         return codes
 
-    def memberships(self, X: Any) -> Array:
+    def memberships(self, X: Rows) -> Array:
         """Return the weight of each class in the image of each row, (n_samples, n_classes)."""
         return self._memberships(self._read(X))
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Rows) -> Array:
         """Return the images of rows, shape (n_samples, 2), inside the polygon of the anchors.
 
         Those of two classes are inside the rectangle from (-1, -0.5) to (1, 0.5).  A row's image

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,17 +34,23 @@ from marginfold.validation.parameters import (
     Either,
 )
 from marginfold.validation.rows import read_new_rows, row_by_row
+from marginfold.validation.types import ClassWeight, Rows
+
+Tasks = Literal["auto", "one_vs_rest", "by_size", "greedy", "splits"]
+DeflationName = Literal["orthogonal", "uncorrelated"]
+MarginScaling = Literal["unit", "margin"]
+OnExhausted = Literal["stop", "pca"]
 
 
 class MarginSubspace(MarginEstimator[Subspace], Projection):
     """Successive maximum-margin directions; subclasses say which penalty shapes the margin."""
 
     n_components: int
-    class_weight: Any
-    tasks: str
-    deflation: str
-    scaling: str
-    on_exhausted: str
+    class_weight: ClassWeight
+    tasks: Tasks
+    deflation: DeflationName
+    scaling: MarginScaling
+    on_exhausted: OnExhausted
     unlabeled: Any
 
     def _constraints(self) -> dict[str, Constraint]:
@@ -150,10 +156,10 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
         )
 
     @row_by_row
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Rows) -> Array:
         """Return the decision value of each component's own task, (n_samples, n_components_)."""
-        X = read_new_rows(self, X)
-        projected = self.feature_map_.images(X, self.directions_)
+        rows = read_new_rows(self, X)
+        projected = self.feature_map_.images(rows, self.directions_)
         return np.asarray(projected * self.norms_ + self.intercepts_)
 
     def _scaled_directions(self) -> Array:

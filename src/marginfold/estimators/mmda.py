@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
-from marginfold.estimators.margin_subspace import MarginSubspace
+from marginfold.estimators.inputs import SolverLike
+from marginfold.estimators.margin_subspace import (
+    DeflationName,
+    MarginScaling,
+    MarginSubspace,
+    OnExhausted,
+    Tasks,
+)
 from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
-from marginfold.svm import SVMSolver
+from marginfold.validation.types import ClassWeight, Reconstruct
 
 
 class MMDA(MarginSubspace):
@@ -132,16 +139,16 @@ class MMDA(MarginSubspace):
         self,
         n_components: int = 2,
         *,
-        C: float | str = "auto",
+        C: float | Literal["auto"] = "auto",
         kernel: KernelLike = "linear",
-        class_weight: Any = "balanced",
-        tasks: str = "auto",
-        deflation: str = "uncorrelated",
-        scaling: str = "unit",
-        on_exhausted: str = "stop",
-        reconstruct: Any = None,
-        unlabeled: Any = None,
-        solver: str | SVMSolver = "auto",
+        class_weight: ClassWeight = "balanced",
+        tasks: Tasks = "auto",
+        deflation: DeflationName = "uncorrelated",
+        scaling: MarginScaling = "unit",
+        on_exhausted: OnExhausted = "stop",
+        reconstruct: Reconstruct = None,
+        unlabeled: object = None,
+        solver: SolverLike = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.n_components = n_components

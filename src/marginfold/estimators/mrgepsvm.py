@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.plane_rows import PlaneProblem, PlaneRows
 from marginfold.feature_maps import KernelLike
 from marginfold.graphs import NeighborGraph, resolve_graph
-from marginfold.graphs.rule import GraphRule
+from marginfold.graphs.rule import GraphLike, GraphName
 from marginfold.linalg import pencil_pairs
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import (
@@ -16,6 +16,7 @@ from marginfold.validation.parameters import (
     Choice,
     Constraint,
 )
+from marginfold.validation.types import ClassWeight, Multiclass
 
 
 class MRGEPSVC(NearestPlane):
@@ -125,13 +126,13 @@ class MRGEPSVC(NearestPlane):
         *,
         graph_weight: float = 1.0,
         ridge: float = 1e-2,
-        graph: str | GraphRule | None = None,
-        manifold: str = "denominator",
-        tikhonov: str = "rkhs",
+        graph: GraphName | GraphLike | None = None,
+        manifold: Literal["denominator", "numerator"] = "denominator",
+        tikhonov: Literal["rkhs", "dual"] = "rkhs",
         normalize: bool = True,
         kernel: KernelLike = "linear",
-        class_weight: Any = None,
-        multiclass: str = "one_vs_one",
+        class_weight: ClassWeight = None,
+        multiclass: Multiclass = "one_vs_one",
     ) -> None:
         self.graph_weight = graph_weight
         self.ridge = ridge
@@ -249,11 +250,11 @@ class GEPSVC(MRGEPSVC):
         self,
         *,
         ridge: float = 1e-2,
-        tikhonov: str = "rkhs",
+        tikhonov: Literal["rkhs", "dual"] = "rkhs",
         normalize: bool = True,
         kernel: KernelLike = "linear",
-        class_weight: Any = None,
-        multiclass: str = "one_vs_one",
+        class_weight: ClassWeight = None,
+        multiclass: Multiclass = "one_vs_one",
     ) -> None:
         self.ridge = ridge
         self.tikhonov = tikhonov

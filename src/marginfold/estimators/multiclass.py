@@ -15,6 +15,7 @@ from marginfold.linalg.tall import Array
 from marginfold.runtime.threads import SizedCalls
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, row_by_row
+from marginfold.validation.types import Rows
 
 SMALLEST_PROBABILITY = 1e-12
 """Smaller probabilities count as this one: the margin of an impossible class stays finite."""
@@ -40,7 +41,7 @@ class OneVsRestClassifier(SizedCalls, ClassifierMixin, BaseEstimator, ABC):
         """Return the values of validated rows, (n_samples,) for two classes, else one a class."""
 
     @row_by_row
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Rows) -> Array:
         """Return decision values: the class with the largest one is predicted.
 
         Parameters
@@ -56,7 +57,7 @@ class OneVsRestClassifier(SizedCalls, ClassifierMixin, BaseEstimator, ABC):
         return self._decision_values(read_new_rows(self, X))
 
     @row_by_row
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Rows) -> Array:
         """Return the class of each row.
 
         Parameters

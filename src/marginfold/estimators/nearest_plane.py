@@ -27,6 +27,7 @@ from marginfold.validation.parameters import (
     check_parameters,
 )
 from marginfold.validation.rows import read_labelled, read_new_rows, row_by_row
+from marginfold.validation.types import Labels, Rows, Weights
 
 DEGENERATE = 1e-6
 """A plane whose function varies over the rows by less than this share of its value is degenerate:
@@ -112,7 +113,7 @@ class NearestPlane(OneVsRestClassifier):
     def _keep_lengths(self, lengths: Array, placed: Array) -> None:
         """Take note of the lengths of the normals, which are made 1, and of which there are."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels, sample_weight: Weights | None = None) -> Self:
         """Fit the planes.
 
         Parameters
@@ -246,7 +247,7 @@ class NearestPlane(OneVsRestClassifier):
         ]
 
     @row_by_row
-    def distances(self, X: Any) -> Any:
+    def distances(self, X: Rows) -> Array:
         """Return the distance of each row to each plane, shape (n_samples, n_planes).
 
         The columns are in the order of `planes_`.  ``|w'z + b| / |w|`` (003 eq. (29) and (39)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from sklearn.base import BaseEstimator, clone
 
 from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
-from marginfold.estimators.inputs import Prepared, prepare, resolve_solver
+from marginfold.estimators.inputs import Prepared, SolverLike, prepare, resolve_solver
 from marginfold.geometry.metric import Penalty
 from marginfold.linalg.tall import Array
 from marginfold.runtime.threads import SizedCalls, sized, threads_for
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import Constraint, atomic_fit, check_parameters, shown
+from marginfold.validation.types import Labels, Rows, Weights
 
-E = TypeVar("E")
+E = TypeVar("E", bound="MarginEstimator[Any]")
 
 S = TypeVar("S")
 """What the solver finds for one estimator."""
@@ -48,8 +49,8 @@ class MarginEstimator(SizedCalls, BaseEstimator, ABC, Generic[S]):
     what its problems are and what it keeps of their solutions.
     """
 
-    C: float | str
-    solver: str | SVMSolver
+    C: float | Literal["auto"]
+    solver: SolverLike
     tol: float
 
     @abstractmethod
@@ -74,7 +75,7 @@ class MarginEstimator(SizedCalls, BaseEstimator, ABC, Generic[S]):
     def _store(self, prepared: Prepared, found: S) -> list[Note]:
         """Set the fitted attributes; return what the user should be warned of."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels, sample_weight: Weights | None = None) -> Self:
         """Fit the estimator.
 
         Parameters
@@ -108,12 +109,12 @@ class MarginEstimator(SizedCalls, BaseEstimator, ABC, Generic[S]):
 @sized
 def path(
     estimator: E,
-    X: Any,
-    y: Any,
+    X: Rows,
+    y: Labels,
     *,
     C: Values = None,
     graph_weight: Values = None,
-    sample_weight: Any = None,
+    sample_weight: Weights | None = None,
 ) -> list[E]:
     """Fit one clone for each cost and graph weight; they equal separate fits.
 

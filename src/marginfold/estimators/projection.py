@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import scipy.linalg
@@ -19,9 +19,12 @@ from marginfold.linalg.tall import Array, dense, row_blocks
 from marginfold.runtime.threads import SizedCalls, sized
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, refuse_lazy, row_by_row
+from marginfold.validation.types import Images, Labels, Reconstruct, Rows, Weights
 
 RIDGE = 0.1
 """Ridge of the learned map, in units of a kernel whose largest value is 1."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 NAMES = ("linear", "kernel_ridge", "fixed_point")
 """Reconstructions that have a name."""
@@ -232,11 +235,16 @@ def _can_rebuild(estimator: Any) -> bool:
     )
 
 
+def if_rebuilds(method: Method) -> Method:
+    """Offer a method where rows can be rebuilt."""
+    return cast(Method, available_if(_can_rebuild)(method))
+
+
 class Projection(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Rows projected on directions in the coordinates of a feature map, and the way back."""
 
     kernel: KernelLike
-    reconstruct: Any
+    reconstruct: Reconstruct
     feature_map_: Any
     directions_: Array
     n_components_: int
@@ -267,17 +275,24 @@ class Projection(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Return the directions as `transform` applies them."""
         return self.directions_
 
+    if TYPE_CHECKING:  # scikit-learn's, with its types
+
+        def fit_transform(
+            self, X: Rows, y: Labels | None = None, *, sample_weight: Weights | None = None
+        ) -> Array:
+            """Fit, and return the images of the same rows."""
+
     @row_by_row
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Rows) -> Array:
         """Return the rows in the subspace, shape (n_samples, n_components_).
 
         A row's image depends on that row alone.
         """
         return self._images(X)
 
-    @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
+    @if_rebuilds
     @sized
-    def inverse_transform(self, X: Any, components: Sequence[int] | None = None) -> Array:
+    def inverse_transform(self, X: Images, components: Sequence[int] | None = None) -> Array:
         """Return rows in input space for images.
 
         Parameters
@@ -304,44 +319,44 @@ class Projection(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             )
         return self._reconstruction().rebuild(scores, chosen)
 
-    @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
+    @if_rebuilds
     @sized
-    def denoise(self, X: Any, components: Sequence[int] | None = None) -> Array:
+    def denoise(self, X: Rows, components: Sequence[int] | None = None) -> Array:
         """Return the rows as rebuilt from their images, or from some components of them."""
         images = self._images(X)
         chosen = check_components(components, self.n_components_)
         return np.asarray(self.inverse_transform(images[:, chosen], components))
 
-    @available_if(_can_rebuild)  # type: ignore[untyped-decorator]
+    @if_rebuilds
     @sized
-    def reconstruction_error(self, X: Any, components: Sequence[int] | None = None) -> float:
+    def reconstruction_error(self, X: Rows, components: Sequence[int] | None = None) -> float:
         """Return the mean squared distance between rows and what is rebuilt of them."""
         rows = dense(read_new_rows(self, X))
         rebuilt = self.denoise(X, components)
         return float(((rows - rebuilt) ** 2).sum(axis=1).mean())
 
-    def loadings(self, X: Any) -> Array:
+    def loadings(self, X: Rows) -> Array:
         """Return the derivative of the map at each row, exact.
 
         Shape (n_samples, n_components_, n_features): how each component changes with each feature.
         For the linear kernel it is the same everywhere; rbf, polynomial, sigmoid and cosine
         kernels have a closed form.
         """
-        X = read_new_rows(self, X)
-        return np.asarray(self.feature_map_.derivatives(X, self._scaled_directions()))
+        rows = read_new_rows(self, X)
+        return np.asarray(self.feature_map_.derivatives(rows, self._scaled_directions()))
 
-    def feature_contributions(self, X: Any) -> Array:
+    def feature_contributions(self, X: Rows) -> Array:
         """Return the mean size of the loadings over rows, shape (n_components_, n_features).
 
         Features in different units do not compare: standardise them first.  The mean with signs
         is ``loadings(X).mean(axis=0)``.
         """
-        X = read_new_rows(self, X)
+        rows = read_new_rows(self, X)
         directions = self._scaled_directions()
-        total = np.zeros((self.n_components_, X.shape[1]))
-        for block in row_blocks(X.shape[0], total.size):
-            total += np.abs(self.feature_map_.derivatives(X[block], directions)).sum(axis=0)
-        return total / X.shape[0]
+        total = np.zeros((self.n_components_, rows.shape[1]))
+        for block in row_blocks(rows.shape[0], total.size):
+            total += np.abs(self.feature_map_.derivatives(rows[block], directions)).sum(axis=0)
+        return total / rows.shape[0]
 
     def _images(self, X: Any) -> Array:
         """Return what `transform` returns, as an array whatever output is configured."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from marginfold.validation.parameters import (
     check_parameters,
 )
 from marginfold.validation.rows import read_rows, refuse_lazy
+from marginfold.validation.types import Labels, Reconstruct, Rows, Weights
 
 NO_VARIANCE = 1e-13
 """Share of the total variance below which a component has none."""
@@ -149,8 +150,8 @@ class SVMPCA(Projection):
         *,
         kernel: KernelLike = "linear",
         bias: bool = True,
-        solver: str = "auto",
-        reconstruct: Any = None,
+        solver: Literal["auto", "primal", "dual"] = "auto",
+        reconstruct: Reconstruct = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -158,7 +159,7 @@ class SVMPCA(Projection):
         self.solver = solver
         self.reconstruct = reconstruct
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels | None = None, sample_weight: Weights | None = None) -> Self:
         """Find the components.
 
         Parameters

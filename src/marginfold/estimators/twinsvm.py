@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -30,7 +30,7 @@ from marginfold.estimators.plane_rows import PlaneProblem, PlaneRows, PlaneTask,
 from marginfold.feature_maps import KernelLike, is_linear
 from marginfold.geometry.metric import TikhonovBasis
 from marginfold.graphs import resolve_graph
-from marginfold.graphs.rule import GraphRule
+from marginfold.graphs.rule import GraphLike, GraphName
 from marginfold.linalg import definite_factor
 from marginfold.linalg.decompositions import qr
 from marginfold.linalg.tall import Array, Block, RowBlocks
@@ -43,6 +43,7 @@ from marginfold.validation.parameters import (
     Constraint,
     Either,
 )
+from marginfold.validation.types import ClassWeight, Multiclass
 
 T = TypeVar("T")
 
@@ -172,16 +173,16 @@ class TwinSVC(NearestPlane):
         *,
         C1: float = 1.0,
         C2: float | None = None,
-        ridge: float | str = "auto",
-        loss: str = "auto",
-        measure: str = "margin",
-        graph: str | GraphRule | None = None,
+        ridge: float | Literal["auto"] = "auto",
+        loss: Literal["auto", "hinge", "least_squares"] = "auto",
+        measure: Literal["margin", "distance"] = "margin",
+        graph: GraphName | GraphLike | None = None,
         graph_weight: float = 0.1,
-        tikhonov: str = "rkhs",
+        tikhonov: Literal["rkhs", "dual"] = "rkhs",
         normalize: bool = True,
         kernel: KernelLike = "linear",
-        class_weight: Any = None,
-        multiclass: str = "one_vs_one",
+        class_weight: ClassWeight = None,
+        multiclass: Multiclass = "one_vs_one",
         tol: float = 1e-8,
     ) -> None:
         self.C1 = C1

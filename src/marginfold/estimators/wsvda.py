@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
-from marginfold.estimators.margin_subspace import MarginSubspace
+from marginfold.estimators.inputs import SolverLike
+from marginfold.estimators.margin_subspace import (
+    DeflationName,
+    MarginScaling,
+    MarginSubspace,
+    OnExhausted,
+    Tasks,
+)
 from marginfold.feature_maps import KernelLike
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
-from marginfold.graphs.rule import GraphRule
-from marginfold.svm import SVMSolver
+from marginfold.graphs.rule import GraphLike, GraphName
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Constraint,
 )
+from marginfold.validation.types import ClassWeight, Reconstruct
 
 
 class WSVDA(MarginSubspace):
@@ -148,18 +155,18 @@ class WSVDA(MarginSubspace):
         self,
         n_components: int = 2,
         *,
-        C: float | str = 1.0,
+        C: float | Literal["auto"] = 1.0,
         kernel: KernelLike = "linear",
-        graph: str | GraphRule = "within",
+        graph: GraphName | GraphLike = "within",
         ridge: float = 1e-3,
-        class_weight: Any = "balanced",
-        tasks: str = "auto",
-        deflation: str = "orthogonal",
-        scaling: str = "unit",
-        on_exhausted: str = "stop",
-        reconstruct: Any = None,
-        unlabeled: Any = None,
-        solver: str | SVMSolver = "auto",
+        class_weight: ClassWeight = "balanced",
+        tasks: Tasks = "auto",
+        deflation: DeflationName = "orthogonal",
+        scaling: MarginScaling = "unit",
+        on_exhausted: OnExhausted = "stop",
+        reconstruct: Reconstruct = None,
+        unlabeled: object = None,
+        solver: SolverLike = "auto",
         tol: float = 1e-8,
     ) -> None:
         self.n_components = n_components

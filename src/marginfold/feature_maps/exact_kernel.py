@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from marginfold.feature_maps.centred_kernel import CentredKernel, kernel_coordinates
+from marginfold.feature_maps.feature_map import KernelFunction, KernelName
 from marginfold.feature_maps.kernel_map import BLOCK_BYTES, PARAMETERS, KernelMap
 from marginfold.feature_maps.kernel_values import (
     check_kernel,
@@ -90,9 +91,9 @@ class ExactKernel(KernelMap):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: KernelName | KernelFunction = "rbf",
         *,
-        gamma: Any = "scale",
+        gamma: float | Literal["scale", "auto"] = "scale",
         degree: int = 3,
         coef0: float = 1.0,
         rank: int | None = None,

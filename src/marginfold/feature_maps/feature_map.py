@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -21,6 +21,7 @@ from marginfold.linalg.tall import Array
 from marginfold.runtime.threads import SizedCalls
 from marginfold.validation.parameters import atomic_fit
 from marginfold.validation.rows import check_weights, read_entries, refuse_lazy
+from marginfold.validation.types import Rows, Weights
 
 FIT_INSTEAD = "give it as the kernel of an estimator, which fits it on the cluster if it can"
 """What to do with a dask collection that a map is to be fitted on."""
@@ -57,35 +58,40 @@ class FeatureMap(Protocol):
 class Transformer(Protocol):
     """A scikit-learn transformer, whose output can serve as coordinates."""
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, /) -> Any:
         """Learn from rows."""
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, /) -> Any:
         """Return a row of coordinates for each row."""
 
 
 KernelFunction = Callable[[Any, Any], Any]
 """The kernel matrix between the rows of two matrices."""
 
-KernelLike = str | KernelFunction | FeatureMap | Transformer
+KernelName = Literal["linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed"]
+"""The names of `marginfold.feature_maps.kernel_values.KERNELS`, for annotations."""
+
+KernelLike = KernelName | KernelFunction | FeatureMap | Transformer
 """What an estimator takes as its kernel: a shorthand, a function, a feature map, a transformer."""
 
 
 class CheckedMap(SizedCalls, TransformerMixin, BaseEstimator, ABC):
     """The public methods of a feature map: they validate, then call those that trust their rows."""
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: object = None, *, sample_weight: Weights | None = None) -> Self:
         """Learn the coordinates; rows with weight 0 are ignored."""
         with atomic_fit(self):
             self._fit(*self._read_training(X, sample_weight))
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
+    def fit_transform(
+        self, X: Rows, y: object = None, *, sample_weight: Weights | None = None
+    ) -> Array:
         """Fit and return the coordinates of the same rows, as `transform` does."""
         with atomic_fit(self):
-            X, weights = self._read_training(X, sample_weight)
-            found = self._fit(X, weights)
-            return self.coordinates(X) if found is None else found
+            rows, weights = self._read_training(X, sample_weight)
+            found = self._fit(rows, weights)
+            return self.coordinates(rows) if found is None else found
 
     def fit_coordinates(self, X: Any, *, sample_weight: Array | None = None) -> Array:
         """Do what `fit_transform` does with rows and weights that are valid."""
@@ -94,15 +100,15 @@ class CheckedMap(SizedCalls, TransformerMixin, BaseEstimator, ABC):
             found = self._fit(X, _weights(X, sample_weight))
             return self.coordinates(X) if found is None else found
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Rows) -> Array:
         """Return the coordinates of rows, shape (n_samples, rank)."""
         return self.coordinates(self._read_new(X))
 
-    def project(self, X: Any, W: Array) -> Array:
+    def project(self, X: Rows, W: Array) -> Array:
         """Return ``transform(X) @ W``, without the coordinates in between if that is cheaper."""
         return self.images(self._read_new(X), W)
 
-    def jacobian(self, X: Any, W: Array) -> Array:
+    def jacobian(self, X: Rows, W: Array) -> Array:
         """Return the derivatives of ``project(x, W)`` at rows x, shape (rows, k, features).
 
         There is a closed form for the linear map and the kernels linear, rbf, poly, sigmoid and

@@ -35,6 +35,7 @@ from marginfold.validation.parameters import (
     Number,
     shown,
 )
+from marginfold.validation.types import Images
 
 BLOCK_BYTES = 32 << 20
 """Largest kernel block that is formed when rows are mapped."""
@@ -127,7 +128,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
                 out[block] = kernel_gradients(self._function, rows, self.training_rows_, C)
         return finite_images(out)
 
-    def preimages(self, U: Any, start: Any = None) -> Array:
+    def preimages(self, U: Images, start: Images | None = None) -> Array:
         """Return input rows whose images are closest to the points with coordinates U (rbf only).
 
         Parameters
@@ -141,14 +142,14 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, CheckedMap):
         """
         check_is_fitted(self)
         require_preimages(self.kernel)
-        U = as_points(U, len(self.eigenvalues_))
+        points, given = as_points(U, len(self.eigenvalues_)), None
         if start is not None:
-            start = self._moved(validate_data(self, start, dtype=np.float64, reset=False))
-            check_consistent_length(U, start)
-        out = np.empty((len(U), self.n_features_in_))
-        for block in self._blocks(len(U), BLOCK_BYTES):
-            mixed = U[block] @ self.dual_basis_.T + (self.share_ if self.center else 0.0)
-            first = self._closest_rows(mixed) if start is None else start[block]
+            given = self._moved(validate_data(self, start, dtype=np.float64, reset=False))
+            check_consistent_length(points, given)
+        out = np.empty((len(points), self.n_features_in_))
+        for block in self._blocks(len(points), BLOCK_BYTES):
+            mixed = points[block] @ self.dual_basis_.T + (self.share_ if self.center else 0.0)
+            first = self._closest_rows(mixed) if given is None else given[block]
             out[block] = fixed_points(self._function, self.training_rows_, mixed, first)
         return out + self.origin_
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -19,6 +19,7 @@ from marginfold.feature_maps.factor_rows import (
     RowColumns,
     RowMoments,
 )
+from marginfold.feature_maps.feature_map import KernelFunction, KernelName
 from marginfold.feature_maps.kernel_map import PARAMETERS, KernelMap
 from marginfold.feature_maps.kernel_values import (
     TRANSLATION_FREE,
@@ -138,9 +139,9 @@ class LowRankKernel(KernelMap):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: KernelName | KernelFunction = "rbf",
         *,
-        gamma: Any = "scale",
+        gamma: float | Literal["scale", "auto"] = "scale",
         degree: int = 3,
         coef0: float = 1.0,
         rank: int | None = None,

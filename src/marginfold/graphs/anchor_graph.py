@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -120,12 +120,12 @@ class AnchorGraph(GraphRule):
 
     def __init__(
         self,
-        n_anchors: int | str = "auto",
+        n_anchors: int | Literal["auto"] = "auto",
         n_neighbors: int = 5,
         *,
         random_state: int = 0,
-        weights: str = "heat",
-        width: float | str = "auto",
+        weights: Literal["heat", "binary"] = "heat",
+        width: float | Literal["auto"] = "auto",
     ) -> None:
         self.n_anchors = n_anchors
         self.n_neighbors = n_neighbors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,7 @@ from marginfold.validation.parameters import (
     Flag,
     check_parameters,
 )
+from marginfold.validation.types import SearchLike
 
 UNDERFLOW = float(np.finfo(np.float64).eps)
 """A heat weight below this has no effect beside weights near 1."""
@@ -111,12 +112,12 @@ class NeighborGraph(GraphRule):
         self,
         n_neighbors: int = 10,
         *,
-        weights: str = "heat",
-        width: float | str = "auto",
-        mode: str = "union",
+        weights: Literal["heat", "binary"] = "heat",
+        width: float | Literal["auto"] = "auto",
+        mode: Literal["union", "mutual"] = "union",
         within_class: bool = False,
         merge_duplicates: bool = True,
-        search: Any = "auto",
+        search: SearchLike = "auto",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights

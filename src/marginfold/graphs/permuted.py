@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,14 @@ from marginfold.graphs.laplacian import (
 )
 from marginfold.graphs.neighbor_search import distinct_rows
 from marginfold.graphs.reconstruction import FactoredLaplacian
-from marginfold.graphs.rule import GraphRows, GraphRule, laplacian_of, uses_labels
+from marginfold.graphs.rule import (
+    GraphLike,
+    GraphName,
+    GraphRows,
+    GraphRule,
+    laplacian_of,
+    uses_labels,
+)
 from marginfold.validation.parameters import Count, check_parameters, shown
 
 
@@ -62,7 +68,7 @@ class PermutedGraph(GraphRule):
     True
     """
 
-    def __init__(self, graph: Any, random_state: int = 0) -> None:
+    def __init__(self, graph: GraphName | GraphLike, random_state: int = 0) -> None:
         self.graph = graph
         self.random_state = random_state
 

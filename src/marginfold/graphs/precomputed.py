@@ -12,6 +12,7 @@ from marginfold.errors import GraphError
 from marginfold.graphs.laplacian import EdgeLaplacian, Laplacian
 from marginfold.graphs.rule import GraphRows, GraphRule, graph_name
 from marginfold.validation.parameters import LARGEST_FACTOR
+from marginfold.validation.types import Rows
 
 SYMMETRY_TOLERANCE = 1e-10
 """Largest |W - W'| that counts as rounding, relative to the largest weight."""
@@ -52,7 +53,7 @@ class PrecomputedGraph(GraphRule):
     array([[2.]])
     """
 
-    def __init__(self, adjacency: Any) -> None:
+    def __init__(self, adjacency: Rows) -> None:
         self.adjacency = adjacency
 
     def build_on(self, rows: GraphRows) -> Laplacian:
@@ -67,7 +68,7 @@ class PrecomputedGraph(GraphRule):
 
     def _read(self, n_rows: int) -> sp.csr_array:
         """Return the weights as a finite, exactly symmetric CSR matrix without a diagonal."""
-        W = self.adjacency if sp.issparse(self.adjacency) else np.asarray(self.adjacency)
+        W: Any = self.adjacency if sp.issparse(self.adjacency) else np.asarray(self.adjacency)
         if W.dtype.kind not in "biuf" or W.ndim != 2:
             raise GraphError(
                 f"{graph_name(self)} got an adjacency of {W.dtype} values in {W.ndim} dimensions; "

@@ -35,6 +35,7 @@ from marginfold.validation.parameters import (
     Count,
     check_parameters,
 )
+from marginfold.validation.types import SearchLike
 
 CONSTRAINTS: dict[str, Constraint] = {
     "n_neighbors": Count(1),
@@ -73,7 +74,9 @@ class ReconstructionGraph(GraphRule):
     True
     """
 
-    def __init__(self, n_neighbors: int = 10, *, reg: float = 1e-3, search: Any = "auto") -> None:
+    def __init__(
+        self, n_neighbors: int = 10, *, reg: float = 1e-3, search: SearchLike = "auto"
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.reg = reg
         self.search = search

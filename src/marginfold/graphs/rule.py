@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
 from marginfold.graphs.laplacian import (
@@ -37,6 +35,21 @@ from marginfold.validation.rows import (
     refuse_lazy,
     unique_labels,
 )
+from marginfold.validation.types import Labels, Rows, Weights
+
+if TYPE_CHECKING:
+
+    class BaseEstimator:
+        """With types: mypy would take ``0.5 * NeighborGraph()`` for a float without them."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return the parameters by their names."""
+
+        def set_params(self, **params: Any) -> Self:
+            """Set parameters by their names."""
+
+else:
+    from sklearn.base import BaseEstimator
 
 LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk by chunk"
 """What to do with a dask collection."""
@@ -44,17 +57,20 @@ LAZY_INSTEAD = "give an estimator the graph=AnchorGraph(), which it builds chunk
 SHORTHANDS: dict[str, type[GraphRule]] = {}
 """Rules by the string that is short for one with its defaults; the package enters its own."""
 
+GraphName = Literal["knn", "within", "between", "total", "lle", "anchors"]
+"""The names of `SHORTHANDS`, for annotations."""
+
 
 class GraphLike(Protocol):
     """What an estimator takes as a graph: a `GraphRule`, or an object of the user's."""
 
     def build(
         self,
-        X: Any,
-        y: ArrayLike | None = None,
+        X: Rows,
+        y: Labels | None = None,
         *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
+        unlabeled: object = None,
+        sample_weight: Weights | None = None,
     ) -> Laplacian:
         """Build the graph on the rows of X."""
 
@@ -107,11 +123,11 @@ class GraphRule(SizedCalls, BaseEstimator):
 
     def build(
         self,
-        X: Any,
-        y: ArrayLike | None = None,
+        X: Rows,
+        y: Labels | None = None,
         *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
+        unlabeled: object = None,
+        sample_weight: Weights | None = None,
     ) -> Laplacian:
         """Build the graph on the rows of X.
 
@@ -140,11 +156,11 @@ class GraphRule(SizedCalls, BaseEstimator):
 
     def describe(
         self,
-        X: Any,
-        y: ArrayLike | None = None,
+        X: Rows,
+        y: Labels | None = None,
         *,
-        unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
+        unlabeled: object = None,
+        sample_weight: Weights | None = None,
     ) -> GraphDescription:
         """Build the graph and count its edges, components, isolated rows and lost weights."""
         laplacian = self.build(X, y, unlabeled=unlabeled, sample_weight=sample_weight)

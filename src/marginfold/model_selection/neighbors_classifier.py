@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -13,6 +13,7 @@ from marginfold.graphs.neighbor_search import chunks, nearest_points
 from marginfold.linalg.tall import Array
 from marginfold.validation.parameters import Count, check_parameters
 from marginfold.validation.rows import check_entries, taken_as_classes
+from marginfold.validation.types import Labels, Rows
 
 SPARE = 4
 """Neighbors searched beyond k: rows as near as the k-th are mostly fewer, and then all found."""
@@ -51,7 +52,7 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
     def __init__(self, n_neighbors: int = 5) -> None:
         self.n_neighbors = n_neighbors
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Keep the rows and their classes.
 
         Parameters
@@ -65,24 +66,24 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self.check()
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_entries(self, X)
+        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        check_entries(self, rows)
         with taken_as_classes():
-            check_classification_targets(y)
-        self.classes_, self._codes = np.unique(y, return_inverse=True)
-        self._rows = X
+            check_classification_targets(labels)
+        self.classes_, self._codes = np.unique(labels, return_inverse=True)
+        self._rows: Array = rows
         return self
 
     def check(self) -> None:
         """Refuse an invalid number of neighbors."""
         check_parameters(self, {"n_neighbors": Count(1)})
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return the class that most neighbors have; of equal votes the one that sorts first."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[shares.argmax(axis=1)])
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the shares of the votes, of shape (n_samples, n_classes)."""
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=np.float64, reset=False)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.utils import get_tags
 
 from marginfold.errors import InvalidParameterError
+from marginfold.estimators.gesvm import GESVC
 from marginfold.estimators.paths import MarginEstimator, Values, grid_of
 from marginfold.linalg.tall import Array
 from marginfold.model_selection.folds import Trial, fit_alone
@@ -17,6 +19,7 @@ from marginfold.model_selection.results import Scorers
 from marginfold.model_selection.rows import SearchRows
 from marginfold.model_selection.search import SharedSearch, if_best_has
 from marginfold.validation.parameters import check_parameters, shown
+from marginfold.validation.types import Folds, Labels, Rows, Scorings
 
 
 class PathSearchCV(ClassifierMixin, SharedSearch):
@@ -58,16 +61,16 @@ class PathSearchCV(ClassifierMixin, SharedSearch):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: GESVC,
         *,
         C: Values = None,
         graph_weight: Values = None,
-        cv: Any = None,
-        scoring: Any = None,
-        refit: Any = True,
+        cv: Folds | None = None,
+        scoring: Scorings = None,
+        refit: bool | str | Callable[[dict[str, Any]], int] = True,
         n_jobs: int | None = None,
-        client: Any = None,
-        error_score: Any = np.nan,
+        client: object = None,
+        error_score: float | Literal["raise"] = np.nan,
         return_train_score: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -82,22 +85,22 @@ class PathSearchCV(ClassifierMixin, SharedSearch):
         self.return_train_score = return_train_score
 
     @if_best_has("predict")
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return the class of each row, by the best classifier."""
         return self._best().predict(X)
 
     @if_best_has("predict_proba")
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probabilities of the classes, by the best classifier."""
         return self._best().predict_proba(X)
 
     @if_best_has("decision_function")
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return the decision values of the best classifier."""
         return self._best().decision_function(X)
 
     @if_best_has("predict")
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Rows, y: Labels) -> float:
         """Return the score of the best classifier, by ``scoring`` (of several: by ``refit``)."""
         return SharedSearch.score(self, X, y)
 

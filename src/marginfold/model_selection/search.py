@@ -37,6 +37,7 @@ from marginfold.runtime.progress import report
 from marginfold.runtime.threads import SizedCalls, coordinates_of, shape_of
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
 from marginfold.validation.rows import refuse_lazy, taken_as_classes
+from marginfold.validation.types import Labels, Rows, Weights
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -93,7 +94,14 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
     def _fit_best(self, rows: SearchRows) -> Any:
         """Return the best model, fitted to all rows."""
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        *,
+        groups: Labels | None = None,
+        sample_weight: Weights | None = None,
+    ) -> Self:
         """Score every point of the grid on every fold, and fit the best to all rows.
 
         Parameters
@@ -212,7 +220,7 @@ class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
         return self.best_estimator_
 
     @if_best_has("predict")
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Rows, y: Labels) -> float:
         """Return the score of the best model, by ``scoring`` (of several: by ``refit``)."""
         best = self._best()
         if self.multimetric_ and callable(self.refit):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin, clone
@@ -22,6 +22,15 @@ from marginfold.model_selection.results import Scorers
 from marginfold.model_selection.rows import SearchRows
 from marginfold.model_selection.search import SharedSearch, if_best_has
 from marginfold.validation.parameters import Count, check_parameters, shown
+from marginfold.validation.types import (
+    Folds,
+    Images,
+    Labels,
+    Predictor,
+    Rows,
+    Scorings,
+    SubspaceEstimator,
+)
 
 
 class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=None):
@@ -104,19 +113,19 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: SubspaceEstimator,
         *,
         C: Values = None,
         graph_weight: Values = None,
         n_components: Iterable[int] | int | None = None,
-        classifier: Any = None,
+        classifier: Predictor | None = None,
         n_neighbors: Iterable[int] | int | None = None,
-        cv: Any = None,
-        scoring: Any = None,
-        refit: Any = True,
+        cv: Folds | None = None,
+        scoring: Scorings = None,
+        refit: bool | str | Callable[[dict[str, Any]], int] = True,
         n_jobs: int | None = None,
-        client: Any = None,
-        error_score: Any = np.nan,
+        client: object = None,
+        error_score: float | Literal["raise"] = np.nan,
         return_train_score: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -134,22 +143,22 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
         self.return_train_score = return_train_score
 
     @if_best_has("predict", "classifier")
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return the class of each row, by the best pipeline."""
         return self._best().predict(X)
 
     @if_best_has("predict_proba", "classifier")
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probabilities of the classes, by the best pipeline."""
         return self._best().predict_proba(X)
 
     @if_best_has("decision_function", "classifier")
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return the decision values of the best pipeline's classifier."""
         return self._best().decision_function(X)
 
     @if_best_has("transform", "subspace")
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Rows) -> Array:
         """Return the rows in the best subspace."""
         subspace = self._best().named_steps["subspace"]
         configured = getattr(self, "_sklearn_output_config", None)
@@ -160,7 +169,9 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
         )
         return images.set_output(transform=configured["transform"]).transform(X)
 
-    def set_output(self, *, transform: str | None = None) -> Self:
+    def set_output(
+        self, *, transform: Literal["default", "pandas", "polars"] | None = None
+    ) -> Self:
         """Set the container of what `transform` returns.
 
         Parameters
@@ -177,12 +188,12 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
         return self
 
     @if_best_has("inverse_transform", "subspace")
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: Images) -> Array:
         """Return rows in input space for images in the best subspace."""
         return self._best().named_steps["subspace"].inverse_transform(X)
 
     @if_best_has("get_feature_names_out", "subspace")
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
+    def get_feature_names_out(self, input_features: Labels | None = None) -> Array:
         """Return the names of the best subspace's components."""
         return self._best().named_steps["subspace"].get_feature_names_out(input_features)
 

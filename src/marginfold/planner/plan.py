@@ -24,6 +24,8 @@ from marginfold.planner.workload import (
 from marginfold.runtime.memory import available_memory, readable
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import is_unlabelled
+from marginfold.validation.types import Estimator, Labels, Weights
+from marginfold.validation.types import Rows as RowsLike
 
 UNCERTAINTY = 4.0
 """Factor by which the time may differ either way (see ``benchmarks/planner.py``)."""
@@ -140,7 +142,13 @@ class Plan:
         return lines if self.instead is None else [*lines, f"instead: {self.instead}"]
 
 
-def plan(estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Plan:
+def plan(
+    estimator: Estimator,
+    X: RowsLike | tuple[int, int],
+    y: Labels | None = None,
+    *,
+    sample_weight: Weights | None = None,
+) -> Plan:
     """Return the memory and the time that a fit will need, without fitting.
 
     Memory is what is needed in addition to X; the check before every fit uses the same calculation.

@@ -27,6 +27,7 @@ from marginfold.protocols.hidden_labels import HideLabels, with_marker
 from marginfold.protocols.splits import folds
 from marginfold.protocols.statistics import TIE, Interval, paired_interval
 from marginfold.validation.parameters import Count, check_arguments, shown
+from marginfold.validation.types import Estimator, Labels, Rows, Splitter
 
 LEVEL = 0.05
 """A p-value at or below this is called evidence."""
@@ -102,11 +103,11 @@ class PermutationResult:
 
 
 def graph_permutation_test(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: Estimator,
+    X: Rows,
+    y: Labels,
     *,
-    cv: Any = 5,
+    cv: int | Splitter | HideLabels = 5,
     n_permutations: int = 30,
     scoring: Scoring = None,
     parameter: str | None = None,

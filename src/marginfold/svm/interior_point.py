@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -380,7 +380,7 @@ class InteriorPoint:
 
     tol: float = 1e-8
     max_iter: int = 120
-    compiled: bool | str = "auto"
+    compiled: bool | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         check_parameters(

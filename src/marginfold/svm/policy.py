@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -102,7 +102,7 @@ class Automatic:
     """
 
     tol: float = 1e-8
-    compiled: bool | str = "auto"
+    compiled: bool | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         check_parameters(self, {"tol": TOLERANCE, "compiled": COMPILED})

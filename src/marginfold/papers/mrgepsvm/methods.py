@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.svm import SVC
@@ -62,7 +62,7 @@ class Setting:
     """
 
     tikhonov: str = "dual"
-    width: float | str = 2.0
+    width: float | Literal["auto"] = 2.0
     multiclass: str = "one_vs_rest"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -24,6 +24,11 @@ from marginfold.protocols.statistics import share_interval
 from marginfold.runtime.extras import require
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import UNLABELLED
+from marginfold.validation.types import FittedMap, HeldOut, Images, Labels, Mask
+from marginfold.validation.types import Rows as RowsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 JITTER = 0.3
 """Largest distance of a row from the line of its class where there is one component only."""
@@ -101,12 +106,12 @@ class EmbeddingDisplay:
 
     def __init__(
         self,
-        coordinates: Any,
-        labels: Any = None,
+        coordinates: Images,
+        labels: Labels | None = None,
         *,
-        held_out: Any = None,
+        held_out: Mask | None = None,
         components: Sequence[int] = (0, 1),
-        unlabeled: Any = None,
+        unlabeled: object = None,
         errors: bool = False,
     ) -> None:
         self.coordinates = coordinates
@@ -119,15 +124,15 @@ class EmbeddingDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: FittedMap,
+        X: RowsLike,
+        y: Labels | None = None,
         *,
-        held_out: Any = None,
+        held_out: HeldOut | None = None,
         components: Sequence[int] = (0, 1),
         errors: bool = False,
         seen: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw rows as a fitted transformer maps them.
 
@@ -164,14 +169,14 @@ class EmbeddingDisplay:
     @classmethod
     def from_embedding(
         cls,
-        coordinates: Any,
-        y: Any = None,
+        coordinates: Images,
+        y: Labels | None = None,
         *,
-        held_out: Any = None,
+        held_out: Mask | None = None,
         components: Sequence[int] = (0, 1),
         errors: bool = False,
         seen: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw rows at coordinates that were computed before.
 
@@ -200,7 +205,7 @@ class EmbeddingDisplay:
         display = cls(coordinates, y, held_out=held_out, components=components, errors=errors)
         return display.plot(ax, seen=seen)
 
-    def plot(self, ax: Any = None, *, seen: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, seen: bool = True) -> Self:
         """Draw the rows.
 
         Parameters

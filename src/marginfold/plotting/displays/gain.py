@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from marginfold.errors import InvalidInputError
 from marginfold.plotting.displays.rows import part_with
 from marginfold.protocols.results import Series
 from marginfold.runtime.extras import require
+from marginfold.validation.types import Estimator, Numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 GAIN, NEW_GAIN = "gain", "new gain"
 """Names in the legend."""
@@ -45,12 +49,12 @@ class GainDisplay:
     True
     """
 
-    def __init__(self, gain: Any, new_gain: Any = None) -> None:
+    def __init__(self, gain: Numbers, new_gain: Numbers | None = None) -> None:
         self.gain = gain
         self.new_gain = new_gain
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> Self:
         """Draw the gains of a fitted estimator.
 
         Parameters
@@ -67,7 +71,7 @@ class GainDisplay:
         _, fitted = part_with(estimator, "gain_")
         return cls(fitted.gain_, getattr(fitted, "new_gain_", None)).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the bars.
 
         Parameters

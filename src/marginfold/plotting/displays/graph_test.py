@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from marginfold.linalg.tall import Array
 from marginfold.protocols.permutation import PermutationResult
 from marginfold.runtime.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FEWEST_BINS, MOST_BINS = 7, 31
 """Bars of the distribution, an odd number, about the square root of that of the permutations."""
@@ -49,7 +52,7 @@ class GraphTestDisplay:
         self.result = result
 
     @classmethod
-    def from_result(cls, result: PermutationResult, *, ax: Any = None) -> Self:
+    def from_result(cls, result: PermutationResult, *, ax: Axes | None = None) -> Self:
         """Draw what a permutation test has found.
 
         Parameters
@@ -64,7 +67,7 @@ class GraphTestDisplay:
         """
         return cls(result).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the distribution and the lines.
 
         Parameters

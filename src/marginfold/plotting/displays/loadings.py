@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +15,10 @@ from marginfold.linalg.tall import Array, dense, row_blocks
 from marginfold.plotting.displays.rows import part_with, passed
 from marginfold.runtime.extras import require
 from marginfold.validation.parameters import Count, check_arguments, shown
+from marginfold.validation.types import FittedMap, Numbers, Rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class LoadingsDisplay:
@@ -48,7 +53,12 @@ class LoadingsDisplay:
     """
 
     def __init__(
-        self, loadings: Any, names: Any = None, *, component: int = 0, per_deviation: bool = False
+        self,
+        loadings: Numbers,
+        names: Sequence[str] | None = None,
+        *,
+        component: int = 0,
+        per_deviation: bool = False,
     ) -> None:
         self.loadings = loadings
         self.names = names
@@ -58,13 +68,13 @@ class LoadingsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any = None,
+        estimator: FittedMap,
+        X: Rows | None = None,
         *,
         component: int = 0,
-        feature_names: Any = None,
+        feature_names: Sequence[str] | None = None,
         n_columns: int = 10,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the loadings of a component of a fitted transformer.
 
@@ -102,7 +112,7 @@ class LoadingsDisplay:
         display = cls(loadings, names, component=component, per_deviation=rows is not None)
         return display.plot(ax, n_columns=n_columns)
 
-    def plot(self, ax: Any = None, *, n_columns: int = 10) -> Self:
+    def plot(self, ax: Axes | None = None, *, n_columns: int = 10) -> Self:
         """Draw the largest loadings as bars.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from marginfold.plotting.displays.rows import (
     two_sides,
 )
 from marginfold.runtime.extras import require
+from marginfold.validation.types import FittedMap, HeldOut, Images, Labels, Mask
+from marginfold.validation.types import Rows as RowsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ROTATED = 12
 """Classes from which on their names stand along the radius, so that they do not overlap."""
@@ -66,13 +71,13 @@ class MarginMapDisplay:
 
     def __init__(
         self,
-        coordinates: Any,
-        labels: Any,
-        anchors: Any,
-        classes: Any,
+        coordinates: Images,
+        labels: Labels,
+        anchors: Images,
+        classes: Labels,
         *,
-        held_out: Any = None,
-        unlabeled: Any = None,
+        held_out: Mask | None = None,
+        unlabeled: object = None,
     ) -> None:
         self.coordinates = coordinates
         self.labels = labels
@@ -84,13 +89,13 @@ class MarginMapDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: FittedMap,
+        X: RowsLike,
+        y: Labels,
         *,
-        held_out: Any = None,
+        held_out: HeldOut | None = None,
         seen: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw rows as a fitted map places them.
 
@@ -123,7 +128,7 @@ class MarginMapDisplay:
         )
         return display.plot(ax, seen=seen)
 
-    def plot(self, ax: Any = None, *, seen: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, seen: bool = True) -> Self:
         """Draw the anchors, their names and the rows.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -17,6 +17,10 @@ from marginfold.protocols.results import Series
 from marginfold.runtime.extras import require
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import is_unlabelled
+from marginfold.validation.types import Estimator, HeldOut, Labels, Numbers, Rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ERROR, SCORE = "held-out error %", "held-out score"
 """What is drawn: errors, or the scores of a search that was told to look at something else."""
@@ -59,11 +63,11 @@ class PathDisplay:
 
     def __init__(
         self,
-        values: Any,
-        measured: Any,
+        values: Numbers,
+        measured: Numbers,
         *,
-        spread: Any = None,
-        chosen: Any = None,
+        spread: Numbers | None = None,
+        chosen: float | None = None,
         parameter: str = "graph_weight",
         measure: str = "held-out error %",
     ) -> None:
@@ -76,7 +80,7 @@ class PathDisplay:
 
     @classmethod
     def from_estimator(
-        cls, search: Any, *, parameter: str = "graph_weight", ax: Any = None
+        cls, search: Estimator, *, parameter: str = "graph_weight", ax: Axes | None = None
     ) -> Self:
         """Draw what a search has found for one parameter, with the others as it chose them.
 
@@ -108,12 +112,12 @@ class PathDisplay:
             for i, candidate in enumerate(candidates)
             if all(candidate.get(key) == value for key, value in others.items())
         ]
-        metric = _metric_of(search)
+        metric, scoring = _metric_of(search), getattr(search, "scoring", None)
         mean, deviation = (
             np.asarray(results[f"{part}_test_{metric}"])[same] for part in ("mean", "std")
         )
-        plain = search.scoring is None and is_classifier(search)
-        accuracy = plain or "accuracy" in (metric, search.scoring)
+        plain = scoring is None and is_classifier(search)
+        accuracy = plain or "accuracy" in (metric, scoring)
         return cls(
             [candidates[i][name] for i in same],
             PERCENT * (1.0 - mean) if accuracy else mean,
@@ -126,13 +130,13 @@ class PathDisplay:
     @classmethod
     def from_path(
         cls,
-        fits: Sequence[Any],
-        X: Any,
-        y: Any,
+        fits: Sequence[Estimator],
+        X: Rows,
+        y: Labels,
         *,
-        held_out: tuple[Any, Any],
+        held_out: HeldOut,
         parameter: str = "graph_weight",
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the error of fits that differ in one parameter, such as those of `path`.
 
@@ -190,7 +194,7 @@ class PathDisplay:
             parameter=parameter,
         ).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the curve.
 
         Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,19 @@ from marginfold.plotting.displays.rows import (
 )
 from marginfold.runtime.extras import require
 from marginfold.validation.parameters import shown
+from marginfold.validation.types import (
+    HeldOut,
+    Images,
+    Labels,
+    Mask,
+    Numbers,
+    Predictor,
+    SupportsArray,
+)
+from marginfold.validation.types import Rows as RowsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SIZE = 200
 """Pixels of the regions along each axis."""
@@ -88,26 +101,26 @@ class PlanesDisplay:
 
     def __init__(
         self,
-        coordinates: Any,
-        labels: Any,
-        regions: Any,
+        coordinates: Images,
+        labels: Labels,
+        regions: Images,
         extent: Sequence[float],
-        classes: Any,
+        classes: Labels,
         *,
-        heights: Any = None,
-        owners: Any = None,
-        held_out: Any = None,
-        unlabeled: Any = None,
+        heights: SupportsArray | None = None,
+        owners: Labels | None = None,
+        held_out: Mask | None = None,
+        unlabeled: object = None,
         names: Sequence[str] = ("x0", "x1"),
         note: str = "",
     ) -> None:
         self.coordinates = coordinates
         self.labels = labels
-        self.regions = regions
+        self.regions: Any = regions
         self.extent = extent
-        self.classes = classes
-        self.heights = heights
-        self.owners = owners
+        self.classes: Any = classes
+        self.heights: Any = heights
+        self.owners: Any = owners
         self.held_out = held_out
         self.unlabeled = unlabeled
         self.names = names
@@ -116,17 +129,17 @@ class PlanesDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: Predictor,
+        X: RowsLike,
+        y: Labels,
         *,
-        held_out: Any = None,
-        columns: Sequence[Any] = (0, 1),
-        at: Any = None,
+        held_out: HeldOut | None = None,
+        columns: Sequence[int | str] = (0, 1),
+        at: Numbers | None = None,
         size: int = SIZE,
         planes: bool = True,
         seen: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the regions, the planes and the rows of a fitted classifier.
 
@@ -153,7 +166,8 @@ class PlanesDisplay:
         PlanesDisplay
         """
         check_is_fitted(estimator)
-        classifies = hasattr(estimator, "predict") and hasattr(estimator, "classes_")
+        classes: Any = getattr(estimator, "classes_", None)
+        classifies = hasattr(estimator, "predict") and classes is not None
         if not classifies or get_tags(estimator).input_tags.pairwise:
             raise InvalidInputError(
                 f"got {shown(estimator)}; regions need a fitted classifier of rows with columns."
@@ -170,7 +184,7 @@ class PlanesDisplay:
             labels,
             grid.regions(estimator),
             extent,
-            estimator.classes_,
+            classes,
             held_out=new,
             unlabeled=marker_of(estimator),
             names=names,
@@ -182,7 +196,7 @@ class PlanesDisplay:
             display.owners = _owners(steps[-1])
         return display.plot(ax, planes=planes, seen=seen)
 
-    def plot(self, ax: Any = None, *, planes: bool = True, seen: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, planes: bool = True, seen: bool = True) -> Self:
         """Draw the picture.
 
         Parameters
@@ -285,7 +299,9 @@ def _columns(X: Any, columns: Sequence[Any]) -> tuple[list[int], list[str]]:
     """Return the numbers and the names of the two columns."""
     n_columns = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
     names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(n_columns)])]
-    numbers = [names.index(c) if isinstance(c, str) and c in names else c for c in columns]
+    numbers: list[Any] = [
+        names.index(c) if isinstance(c, str) and c in names else c for c in columns
+    ]
     whole = all(isinstance(c, (int, np.integer)) and 0 <= c < n_columns for c in numbers)
     if not whole or len(numbers) != 2 or numbers[0] == numbers[1]:
         raise InvalidInputError(
