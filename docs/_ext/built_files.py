@@ -32,9 +32,7 @@ def write_files(app: Sphinx, exception: Exception | None) -> None:
     script.parent.mkdir(exist_ok=True)
     with as_file(files(MATHJAX) / "static" / app.config.mathjax_path) as shipped:
         shutil.copyfile(shipped, script)
-    page = static / "explorer.html"
-    if not page.is_file():
-        page.write_text(explorer_page(TABLE), encoding="utf-8")
+    (static / "explorer.html").write_text(explorer_page(TABLE), encoding="utf-8")
 
 
 def explorer_page(table: str) -> str:

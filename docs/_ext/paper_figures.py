@@ -1,6 +1,6 @@
 """The directive ``paper-figures``: the papers' figures, computed by the build of the site.
 
-The records of ``marginfold reproduce --quick`` are kept in docs/_build, so that the next build draws
+The records of ``marginfold reproduce --quick`` are kept in docs/_build: the next build draws them
 without computing.
 """
 
