@@ -143,3 +143,19 @@ def test_a_fault_of_a_site_is_found(head: str, body: str, tmp_path: Path) -> Non
 def test_a_style_sheet_that_loads_from_another_host_is_found(tmp_path: Path) -> None:
     (tmp_path / "x.css").write_text("p { src: url('//cdn.org/x.woff') }", encoding="utf-8")
     assert problems(tmp_path) == ["x.css loads //cdn.org/x.woff"]
+
+
+def test_the_first_page_has_the_counts_of_the_pages_it_names() -> None:
+    first, reproduced, attacked = (
+        (DOCS / name).read_text(encoding="utf-8")
+        for name in ("index.md", "reproduction.md", "hardening.md")
+    )
+    counts = re.search(
+        r"Of (\d+) compared cells (\d+) agree, (\d+) are near and (\d+) differ", reproduced
+    )
+    cases = re.search(r"(\d+) cases tried, 0 open, 0 tests failed", attacked)
+    assert counts is not None
+    assert cases is not None
+    n, agree, near, differ = counts.groups()
+    assert f"{agree} of {n} printed numbers agree, {near} are near, {differ} differ" in first
+    assert f"{int(cases[1]):,} hostile cases, none open" in first
