@@ -375,7 +375,7 @@ def test_copies_with_different_labels(cls):
 @every(DISCRIMINANTS)
 def test_classes_of_equal_means_have_no_discriminant(cls):
     rows, y = np.vstack([X, X]), np.repeat([0, 1], N)
-    refuse(cls(), rows, y, None, f"{cls.__name__}: no direction.*means", NoDirectionError)
+    refuse(cls(), rows, y, None, f"{cls.__name__}: there is no direction.*means", NoDirectionError)
 
 
 @every([GEPSVC, MRGEPSVC])

@@ -197,7 +197,7 @@ def test_the_table_and_its_words(tmp_path, capsys):
     assert command.startswith("  marginfold fit")  # in one line, to be copied
     assert "largest class" in lines[3]
     assert "inf" not in lines[3]
-    assert lines[4].startswith("(error: wrong answers to rows held out; ")
+    assert lines[4].startswith("(error: share of held-out rows that are predicted wrongly; ")
     assert "makes the fewest errors" in lines[lines.index("") + 1]
 
 

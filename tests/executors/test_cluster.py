@@ -151,7 +151,7 @@ def test_a_killed_scheduler_keeps_what_was_returned(tmp_path):
         started.append(start("dask_worker", "--scheduler-file", str(file), "--no-nanny"))
         address = json.loads(file.read_text())["address"]
         calls = run_calls(partial(f.square, pause=0.05), range(50), client=address)
-        with pytest.raises(ClusterError, match="start the rest again when the scheduler is back"):
+        with pytest.raises(ClusterError, match="start the others again when the scheduler is back"):
             take(calls, found, started[0].kill)
     finally:
         for process in started:

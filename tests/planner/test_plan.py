@@ -77,7 +77,7 @@ def test_a_busy_machine_puts_off_the_latest_end_and_is_named():
     busy = replace(alone, waiting=6.0)
     assert busy.seconds_range == (alone.seconds_range[0], 6 * alone.seconds_range[1])
     assert "one core)" in str(alone)
-    assert "processes wait 6.0 times their work" in str(busy)
+    assert "work takes 6.0 times as long" in str(busy)
 
 
 def test_the_machine_is_measured_once_and_quickly():
@@ -189,7 +189,7 @@ def test_a_plan_is_a_readable_table():
     assert names == ["read rows", "coordinates", "graph", "metric", "solver"]
     assert lines[-2].startswith("memory: ")
     assert lines[-2].endswith("of 10 GB: it fits")
-    assert re.fullmatch(r"time: \S+ \w+ to \S+ \w+ \(one core(; .* times their work)?\)", lines[-1])
+    assert re.fullmatch(r"time: \S+ \w+ to \S+ \w+ \(one core(; .* times as long)?\)", lines[-1])
 
 
 def test_plans_are_frozen_values():

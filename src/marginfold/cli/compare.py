@@ -297,9 +297,9 @@ COLUMNS = (
 """Columns of the table on a terminal; `MEANINGS` says what the short ones are."""
 
 MEANINGS = (
-    "error: wrong answers to rows held out; vs best: points more than the best on the same rows, "
-    "with the 95 % interval of this; bal.: accuracy in percent, classes counted alike; dim: "
-    "components chosen"
+    "error: share of held-out rows that are predicted wrongly; vs best: how many points more than "
+    "the best method on the same rows, with its 95 % interval; bal.: balanced accuracy in percent, "
+    "where every class counts alike; dim: number of components"
 )
 """What the columns mean."""
 

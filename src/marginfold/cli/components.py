@@ -24,8 +24,8 @@ LEAST_APART = 0.5
 and the component is not said to separate them."""
 
 APART = (
-    "apart: the two sides' means on these rows, in standard deviations within the sides; with "
-    "little noise 2 tells most rows apart"
+    "apart: how far the means of the two sides are from each other on these rows, in standard "
+    "deviations within the sides; with little noise most rows can be told apart from about 2 on"
 )
 """What the column of that name means."""
 

@@ -129,9 +129,9 @@ class Plan:
 
     def _summary(self) -> list[str]:
         low, high = map(duration, self.seconds_range)
-        busy = (
-            f"; processes wait {self.waiting:.1f} times their work" if self.waiting > BUSY else ""
-        )
+        busy = ""
+        if self.waiting > BUSY:
+            busy = f"; the machine is busy, work takes {self.waiting:.1f} times as long"
         there = "unknown" if self.available_bytes is None else readable(self.available_bytes)
         fits = "it fits" if self.fits else "it does not fit"
         lines = [
