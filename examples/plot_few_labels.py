@@ -43,7 +43,7 @@ for _ in range(8):
     machine = LapSVC(kernel="rbf", C=10, unlabeled=-1)
     models = {
         "SVC": SVC(C=10).fit(X[few >= 0], few[few >= 0]),
-        "LapSVC": PathSearchCV(machine, graph_weight=[1, 3, 10, 30], cv=3).fit(X, few),
+        "LapSVC": PathSearchCV(machine, graph_weight=[3, 10, 30], cv=3).fit(X, few),
         "LabelSpreading": LabelSpreading(gamma=5).fit(X, few),
     }
     for name, model in models.items():

@@ -34,7 +34,7 @@ def drawn(letter):
     image = Image.new("L", (16, 16))
     place = tuple(8 + rng.normal(scale=0.5, size=2))
     ImageDraw.Draw(image).text(place, letter, fill=255, font=font, anchor="mm")
-    image = image.rotate(rng.normal(scale=4), resample=Image.Resampling.BILINEAR)
+    image = image.rotate(rng.normal(scale=4), resample=Image.BILINEAR)
     return np.asarray(image).ravel() / 255 + rng.normal(scale=0.1, size=256)
 
 

