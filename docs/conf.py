@@ -95,7 +95,8 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {
-    page: [] for page in ("which_method", "explorer", "coming_from", "faq", "changelog")
+    page: []
+    for page in ("which_method", "explorer", "coming_from", "ecosystem", "faq", "changelog")
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
