@@ -10,15 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import isfunction
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from marginfold.runtime.progress import Progress, watch
 from marginfold.runtime.threads import SizedCalls
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before 1.9
-    CallbackSupportMixin, with_callbacks = object, None
+if TYPE_CHECKING:  # a base that type checkers do not know would make an estimator anything
+    with_callbacks: Any
+
+    class CallbackSupportMixin:
+        """scikit-learn's, without what it adds."""
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # before 1.9
+        CallbackSupportMixin, with_callbacks = object, None
 
 MOST_PARTS = 100
 """Leaves of a stage: one that counts rows has thousands of parts, and a callback is told of each
@@ -34,7 +41,7 @@ class FollowedFits(SizedCalls, CallbackSupportMixin):
         super().__init_subclass__(**options)
         fit = cls.__dict__.get("fit")
         if isfunction(fit):
-            cls.fit = _followed(fit)
+            setattr(cls, "fit", _followed(fit))  # noqa: B010  (subclasses have one)
 
 
 def _followed(fit: M) -> M:
