@@ -617,7 +617,7 @@ def test_other_columns_can_be_held_elsewhere():
         (lambda: PlanesDisplay.from_estimator(MODEL, X, y), "a fitted classifier"),
         (
             lambda: PlanesDisplay.from_estimator(SVC().fit(X, y), X, y, columns=(0, "ash")),
-            "two different columns",
+            "two different ones",
         ),
         (
             lambda: PlanesDisplay.from_estimator(SVC().fit(X, y), X, y, at=[1.0]),

@@ -60,8 +60,8 @@ class LSVA(MarginSubspace):
         Whether lam is in units of the data: 1 then gives the graph and ``|w|^2`` the same mean
         weight, ``lam = graph_weight tr(ZZ') / tr(Z (Z'LZ) Z')``.  False is the paper's raw lam.
     class_weight : "balanced", dict or None, default="balanced"
-        "balanced" gives both sides of each task the same total cost; then a task has nothing left
-        to separate only when the means of its two sides coincide.
+        "balanced" gives both sides of each task the same total cost; then a task is finished only
+        when the means of its sides coincide.
     tasks : {"auto", "one_vs_rest", "by_size", "greedy", "splits"}, default="auto"
         How classes become two-sided tasks: "one_vs_rest" is the papers' round robin over the
         classes, "by_size" the same with the heaviest class first (000 section III names the number

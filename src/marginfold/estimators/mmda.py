@@ -42,8 +42,8 @@ class MMDA(MarginSubspace):
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
         ``Nystroem``.
     class_weight : "balanced", dict or None, default="balanced"
-        "balanced" gives both sides of each task the same total cost; then a task has nothing left
-        to separate only when the means of its two sides coincide.
+        "balanced" gives both sides of each task the same total cost; then a task is finished only
+        when the means of its sides coincide.
     tasks : {"auto", "one_vs_rest", "by_size", "greedy", "splits"}, default="auto"
         How classes become two-sided tasks: "one_vs_rest" is the papers' round robin over the
         classes, "by_size" the same with the heaviest class first (000 section III names the number

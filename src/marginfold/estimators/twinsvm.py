@@ -105,8 +105,8 @@ class TwinSVC(NearestPlane):
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
-        With three or more classes: two planes for each pair of classes, and the pairs vote; or one
-        plane for each class against all others, as in the papers.
+        With three or more classes: two planes for each pair of classes, and the pairs vote; or
+        one plane for each class against all others (the papers' reading).
     tol : float, default=1e-8
         Relative duality gap of the hinge problems.
 

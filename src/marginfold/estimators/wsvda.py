@@ -53,8 +53,8 @@ class WSVDA(MarginSubspace):
         the deflated scatter is singular from the second component on, and with fewer rows than
         features at once.
     class_weight : "balanced", dict or None, default="balanced"
-        "balanced" gives both sides of each task the same total cost; then a task has nothing left
-        to separate only when the means of its two sides coincide.
+        "balanced" gives both sides of each task the same total cost; then a task is finished only
+        when the means of its sides coincide.
     tasks : {"auto", "one_vs_rest", "by_size", "greedy", "splits"}, default="auto"
         How classes become two-sided tasks: "one_vs_rest" is the papers' round robin over the
         classes, "by_size" the same with the heaviest class first (000 section III names the number

@@ -430,6 +430,6 @@ def resolve_graph(graph: str | GraphLike) -> GraphLike:
         names = ", ".join(repr(name) for name in SHORTHANDS)
         raise InvalidParameterError(
             f"got graph={graph!r}; it needs one of {names}, or a graph rule such as "
-            "NeighborGraph(n_neighbors=5). Where there is a graph_weight, 0 means no graph."
+            "NeighborGraph(n_neighbors=5). Where there is a graph_weight, 0 is no graph at all."
         )
     return graph

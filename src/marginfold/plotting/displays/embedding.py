@@ -67,15 +67,15 @@ class EmbeddingDisplay:
     Parameters
     ----------
     coordinates : array of shape (n_rows, n_components)
-        If there is only one component, each class is drawn on a line of its own.
+        Of one component only, each class has a line of its own.
     labels : array of shape (n_rows,), default=None
         None draws all rows alike.
     held_out : array of bool of shape (n_rows,), default=None
-        Which rows the fit has not seen; None means that it has seen all of them.
+        Rows that the fit has not seen; None is no row.
     components : pair of int, default=(0, 1)
         The columns that are drawn.
     unlabeled : object, default=None
-        The label that marks unlabelled rows, which are drawn in grey.
+        The label that marks rows without one; they are grey.
     errors : bool, default=False
         Whether the title says how often the nearest row that the fit has seen, on the drawn axes,
         has another label: of held-out rows, and of the seen ones (not counting themselves), with
@@ -84,7 +84,7 @@ class EmbeddingDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Set when the picture is drawn.
+        Once drawn.
 
     See Also
     --------
@@ -178,7 +178,7 @@ class EmbeddingDisplay:
         seen: bool = True,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw rows at coordinates that were computed before.
+        """Draw rows by coordinates that are there already.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class EmbeddingDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None creates a figure with pyplot.
+            None makes a figure of pyplot.
         seen : bool, default=True
             Whether rows that the fit has seen are drawn.
 

@@ -21,10 +21,10 @@ GAIN, NEW_GAIN = "gain", "new gain"
 
 
 class GainDisplay:
-    """The gain of each component, and the part of it that no earlier component has.
+    """The gain of each component, and what of it no earlier component has.
 
-    The gain is relative to a constant, between 0 and 1.  A component that repeats earlier ones has
-    a gain, but hardly a new gain.
+    The gain is relative to a constant, between 0 and 1.  Components that repeat earlier ones have
+    one, but hardly a new one.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class GainDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Set when the picture is drawn.
+        Once drawn.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class GainDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None creates a figure with pyplot.
+            None makes a figure of pyplot.
 
         Returns
         -------

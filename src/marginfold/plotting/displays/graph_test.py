@@ -29,12 +29,12 @@ class GraphTestDisplay:
     Parameters
     ----------
     result : PermutationResult
-        The result of `graph_permutation_test`.
+        Of `graph_permutation_test`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Set when the picture is drawn.
+        Once drawn.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class GraphTestDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None creates a figure with pyplot.
+            None makes a figure of pyplot.
 
         Returns
         -------

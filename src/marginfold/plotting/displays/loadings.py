@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 class LoadingsDisplay:
-    """The columns with the largest weights in a component, with their signs.
+    """The columns that weigh most in a component, with their signs.
 
     Parameters
     ----------
     loadings : array of shape (n_features,)
     names : sequence of str, default=None
-        Names of the columns; None means x0, x1, ...
+        Of the columns; None is x0, x1, ...
     component : int, default=0
-        The number of the component, for the label.
+        Its number, for the label.
     per_deviation : bool, default=False
         Whether a loading is the change over one standard deviation of its column, not over 1.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Set when the picture is drawn.
+        Once drawn.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class LoadingsDisplay:
             for the linear kernel only.
         component : int, default=0
         feature_names : sequence of str, default=None
-            None takes the names that the estimator has seen in fit.
+            None takes those that were fitted.
         n_columns, ax
             As in `plot`.
 
@@ -118,7 +118,7 @@ class LoadingsDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None creates a figure with pyplot.
+            None makes a figure of pyplot.
         n_columns : int, default=10
             Columns that are shown, at most.
 

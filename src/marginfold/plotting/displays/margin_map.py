@@ -41,14 +41,14 @@ class MarginMapDisplay:
     classes : array of shape (n_classes,)
         The class of each anchor.
     held_out : array of bool of shape (n_rows,), default=None
-        Which rows the fit has not seen; None means that it has seen all of them.
+        Rows that the fit has not seen; None is no row.
     unlabeled : object, default=None
-        The label that marks unlabelled rows, which are drawn in grey.
+        The label that marks rows without one; they are grey.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Set when the picture is drawn.
+        Once drawn.
 
     See Also
     --------
@@ -134,7 +134,7 @@ class MarginMapDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None creates a figure with pyplot.
+            None makes a figure of pyplot.
         seen : bool, default=True
             Whether rows that the fit has seen are drawn.
 

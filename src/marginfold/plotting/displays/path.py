@@ -32,7 +32,7 @@ class PathDisplay:
     Parameters
     ----------
     values : array of shape (n_values,)
-        Values of the parameter, in any order.
+        Of the parameter, in any order.
     measured : array of shape (n_values,)
         Held-out errors in percent, or scores.
     spread : array of shape (n_values,), default=None
@@ -40,14 +40,14 @@ class PathDisplay:
     chosen : float, default=None
         The value that is marked.
     parameter : str, default="graph_weight"
-        The name of the parameter, for the label.
+        Its name, for the label.
     measure : str, default="held-out error %"
         What was measured, for the label.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Set when the picture is drawn.
+        Once drawn.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class PathDisplay:
             The measure is the error if it looked at the accuracy, otherwise its score; the band
             is the standard deviation over the folds.
         parameter : str, default="graph_weight"
-            In a pipeline, the name of the step may be left out.
+            Of a pipeline, the step's name may be left out.
         ax
             As in `plot`.
 
@@ -150,8 +150,7 @@ class PathDisplay:
         held_out : pair (X, y)
             Rows that they have not seen, and their labels.
         parameter : str, default="graph_weight"
-            If the fits differ in other parameters, too, only those are drawn that share these with
-            the best fit.
+            Of fits that differ in others, too, those are drawn that have them as the best fit has.
         ax
             As in `plot`.
 
@@ -159,7 +158,7 @@ class PathDisplay:
         -------
         PathDisplay
             The smallest error is marked, the first of equal ones; the band is its standard error.
-            The smallest error is too optimistic: it is no estimate of the error on new rows.
+            An error that chose a value is no estimate of how it does on further rows.
 
         Examples
         --------
@@ -200,7 +199,7 @@ class PathDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None creates a figure with pyplot.
+            None makes a figure of pyplot.
 
         Returns
         -------
@@ -240,7 +239,7 @@ class PathDisplay:
             ) from error
         if len({array.shape for array in arrays}) != 1 or arrays[0].ndim != 1:
             raise InvalidInputError(
-                "values, measured and spread must have the same length; got the shapes "
+                "values, measured and spread must be as many; got the shapes "
                 f"{', '.join(str(array.shape) for array in arrays)}."
             )
         if self.chosen is not None and float(self.chosen) not in arrays[0]:

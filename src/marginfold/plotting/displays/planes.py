@@ -53,7 +53,7 @@ BLOCK_ENTRIES = 1 << 22
 
 
 class PlanesDisplay:
-    """What a classifier predicts on two columns, with the planes of the classes and the rows.
+    """Rows over the class that a classifier predicts, on two columns, and the planes of classes.
 
     `GEPSVC`, `MRGEPSVC` and `TwinSVC` have planes: each is drawn in the colour of its class, with
     a kernel as a curve.  Of other classifiers, such as `GESVC` and scikit-learn's ``SVC``, there
@@ -73,9 +73,9 @@ class PlanesDisplay:
     owners : array of shape (n_planes, 2), default=None
         The numbers of the class and of the opponent of each plane; -1 for all others.
     held_out : array of bool of shape (n_rows,), default=None
-        Which rows the fit has not seen; None means that it has seen all of them.
+        Rows that the fit has not seen; None is no row.
     unlabeled : object, default=None
-        The label that marks unlabelled rows, which are drawn in grey.
+        The label that marks rows without one; they are grey.
     names : pair of str, default=("x0", "x1")
         Of the columns.
     note : str, default=""
@@ -84,7 +84,7 @@ class PlanesDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Set when the picture is drawn.
+        Once drawn.
 
     Examples
     --------
@@ -154,8 +154,8 @@ class PlanesDisplay:
         columns : pair of int or str, default=(0, 1)
             Numbers of columns, or names of those of a data frame.
         at : array of shape (n_features,), default=None
-            The values at which the other columns are fixed; None means the mean of X.  With more
-            than two columns this is a slice: rows are drawn over it that may lie far away from it.
+            Where the other columns are held; None is the mean of X.  With more than two columns
+            this is a slice: rows are drawn over it that may lie far away from it.
         size : int, default=200
             Pixels along each axis.
         planes, seen, ax
@@ -202,7 +202,7 @@ class PlanesDisplay:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None creates a figure with pyplot.
+            None makes a figure of pyplot.
         planes : bool, default=True
             Whether planes are drawn, if there are any.
         seen : bool, default=True
@@ -305,8 +305,8 @@ def _columns(X: Any, columns: Sequence[Any]) -> tuple[list[int], list[str]]:
     whole = all(isinstance(c, (int, np.integer)) and 0 <= c < n_columns for c in numbers)
     if not whole or len(numbers) != 2 or numbers[0] == numbers[1]:
         raise InvalidInputError(
-            "columns must be two different columns, given by their numbers from 0 to "
-            f"{n_columns - 1} or by name; got {shown(columns)}."
+            f"columns must be two different ones, by number from 0 to {n_columns - 1} or by name; "
+            f"got {shown(columns)}."
         )
     return [int(c) for c in numbers], [names[c] for c in numbers]
 
