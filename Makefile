@@ -4,9 +4,10 @@ PYTHON ?= python3
 INSTALLER ?= uv
 JOBS ?= 2
 LOCKFLAGS ?=
+DOCSFLAGS ?=
 
 BIN := .venv/bin
-RUFF_PATHS := $(wildcard src tests examples benchmarks scripts)
+RUFF_PATHS := $(wildcard src tests examples benchmarks scripts docs/conf.py docs/_ext)
 export PYTHON
 
 .DEFAULT_GOAL := help
@@ -65,6 +66,12 @@ try: install ## compare, keep, predict on 12 tables of statsmodels and R, beside
 	@"$(PYTHON)" scripts/install.py try
 	@.venv-try/bin/python scripts/try_tables.py
 
+.PHONY: docs
+docs: install ## the documentation site in docs/_build/html; a warning or a link that leads nowhere is an error
+	@"$(PYTHON)" scripts/install.py docs
+	@.venv-docs/bin/python -m sphinx -b html -q -W --keep-going $(DOCSFLAGS) docs docs/_build/html
+	@$(BIN)/python scripts/check_site.py docs/_build/html
+
 bench: install ## measure everything in benchmarks/ beside the other libraries of benchmarks/peers.txt (long)
 	@"$(PYTHON)" scripts/install.py peers
 	@.venv-bench/bin/python benchmarks/run.py
@@ -108,6 +115,6 @@ lock: ## write requirements.lock anew (LOCKFLAGS=--upgrade for newer releases)
 	@"$(PYTHON)" scripts/install.py lock $(LOCKFLAGS)
 
 clean: ## remove .venv, caches and everything built
-	rm -rf .venv .venv-bench .venv-dist .venv-lowest .venv-notebook .venv-try build dist demo .benchmarks .hypothesis .import_linter_cache .mypy_cache \
-	  .pytest_cache .ruff_cache web/node_modules
+	rm -rf .venv .venv-bench .venv-dist .venv-docs .venv-lowest .venv-notebook .venv-try build dist demo docs/_build docs/api/generated docs/gallery \
+	  .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache web/node_modules
 	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@
     python scripts/install.py peers                    .venv-bench with the libraries of make bench
     python scripts/install.py try                      .venv-try with the tables of make try
     python scripts/install.py notebook                 .venv-notebook with JupyterLab
+    python scripts/install.py docs                     .venv-docs with Sphinx, for make docs
     python scripts/install.py dist                     .venv-dist with what make dist checks with
     python scripts/install.py browser                  Debian's Chromium, in CI where there is none
     python scripts/install.py lowest                   .venv-lowest with the lowest versions allowed
@@ -46,7 +47,7 @@ SETTINGS = {
 def main(arguments):
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    tasks = ("install", "peers", "try", "notebook", "dist", "browser", "lowest", "lock")
+    tasks = ("install", "peers", "try", "notebook", "docs", "dist", "browser", "lowest", "lock")
     parser.add_argument("task", nargs="?", choices=tasks, default="install")
     parser.add_argument("--installer", choices=("uv", "pip"), default="uv")
     options, others = parser.parse_known_args(arguments)
@@ -61,6 +62,8 @@ def main(arguments):
         make_beside(Path(".venv-try"), Path("scripts", "try.txt"))
     elif options.task == "notebook":
         make_beside(Path(".venv-notebook"), Path("scripts", "notebook.txt"))
+    elif options.task == "docs":
+        make_docs(Path(".venv-docs"))
     elif options.task == "dist":
         make_beside(Path(".venv-dist"), Path("scripts", "dist.txt"))
     elif options.task == "browser":
@@ -164,12 +167,30 @@ def make_beside(venv, wanted):
     if read(venv / "holds") == read(wanted):
         return
     make_environment(venv)
-    first = f"{packages_of(Path('.venv'))}\n{ROOT / 'src'}\n"
-    Path(packages_of(venv), "first.pth").write_text(first, encoding="utf-8")
+    show_first(venv)
     for package in read(wanted).split():
         if not succeeds([str(python_of(venv)), "-m", "pip", "install", "--quiet", package]):
             print(f"{package} is left out", file=sys.stderr)
     (venv / "holds").write_text(read(wanted), encoding="utf-8")
+
+
+def make_docs(venv):
+    """Make an environment that sees the packages of the first, with the group docs."""
+    if state_of(venv, ROOT) == "ready":
+        return
+    uv = str(program_of(Path(".venv"), "uv"))
+    env = with_index(os.environ, pip_settings(Path(".venv")))
+    make_environment(venv)
+    show_first(venv)
+    python = ["--quiet", "--python", str(python_of(venv))]
+    require([uv, "pip", "install", *python, "--group", "docs"], env)
+    (venv / "holds").write_text(digest(ROOT), encoding="utf-8")
+
+
+def show_first(venv):
+    """Let an environment see the packages of the first one, after its own."""
+    first = f"{packages_of(Path('.venv'))}\n{ROOT / 'src'}\n"
+    Path(packages_of(venv), "first.pth").write_text(first, encoding="utf-8")
 
 
 def install_browser():
