@@ -46,6 +46,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
     scaling: str
     on_exhausted: str
     unlabeled: Any
+    random_state: int
 
     def _constraints(self) -> dict[str, Constraint]:
         return {
@@ -56,6 +57,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             "scaling": Choice("unit", "margin"),
             "on_exhausted": Choice("stop", "pca"),
             "tol": TOLERANCE,
+            "random_state": Count(0),
         }
 
     def _check_parameters(self) -> None:
@@ -75,6 +77,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             solver=solver,
             uncorrelated=self.deflation == "uncorrelated",
             scatter=prepared.scatter,
+            random_state=int(self.random_state),
         )
 
     def _store(self, prepared: Prepared, subspace: Subspace) -> list[Note]:

@@ -37,11 +37,12 @@ class MMDA(MarginSubspace):
     class_weight : "balanced", dict or None, default="balanced"
         "balanced" gives both sides of each task the same total cost; then a task is exhausted only
         when the means of its sides coincide.
-    tasks : {"auto", "one_vs_rest", "by_size", "greedy", "splits"}, default="auto"
+    tasks : {"auto", "one_vs_rest", "by_size", "random", "greedy", "splits"}, default="auto"
         How classes become two-sided tasks: "one_vs_rest" is the papers' round robin over the
-        classes, "by_size" the same with the heaviest class first (000 section III names the number
-        of samples), "greedy" takes the class with the largest gain next, and "splits" are
-        bipartitions of the classes that part the pairs which the components so far confuse.
+        classes, "by_size" the same with the heaviest class first, "random" each class once and then
+        any of them by ``random_state`` (000 section III names both), "greedy" takes the class with
+        the largest gain next, and "splits" are bipartitions of the classes that part the pairs
+        which the components so far confuse.
         "auto" is "splits" if there are more than two classes and ``n_components`` is smaller than
         their number, else "one_vs_rest".  The first k of m components are those of a fit with
         ``n_components=k`` if both numbers mean the same tasks.
@@ -72,6 +73,8 @@ class MMDA(MarginSubspace):
         "auto" takes what is quickest for the shape of the problem; every solution is certified.
     tol : float, default=1e-8
         Relative duality gap of each component.
+    random_state : int, default=0
+        Seed of ``tasks="random"``.
 
     Attributes
     ----------
@@ -139,6 +142,7 @@ class MMDA(MarginSubspace):
         unlabeled: Any = None,
         solver: str | SVMSolver = "auto",
         tol: float = 1e-8,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.C = C
@@ -152,6 +156,7 @@ class MMDA(MarginSubspace):
         self.unlabeled = unlabeled
         self.solver = solver
         self.tol = tol
+        self.random_state = random_state
 
     def _penalty(self) -> Penalty:
         return Penalty(graph=None)
