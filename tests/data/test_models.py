@@ -72,6 +72,12 @@ CASES += [
     pytest.param("MMDA", {"solver": marginfold.LibSVM()}, id="MMDA-libsvm"),
     pytest.param("MMDA", {"solver": "auto"}, id="MMDA-auto"),
     pytest.param("LaplacianEigenmaps", {"graph": "lle"}, id="LaplacianEigenmaps-lle"),
+    pytest.param(
+        "LaplacianEigenmaps",
+        {"graph": NeighborGraph(5, weights="distance")},
+        id="LaplacianEigenmaps-distance",
+    ),
+    pytest.param("LSVA", {"tasks": "random", "random_state": 3}, id="LSVA-random"),
 ]
 
 

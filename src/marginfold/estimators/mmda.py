@@ -45,7 +45,10 @@ class MMDA(MarginSubspace):
         which the components so far confuse.
         "auto" is "splits" if there are more than two classes and ``n_components`` is smaller than
         their number, else "one_vs_rest".  The first k of m components are those of a fit with
-        ``n_components=k`` if both numbers mean the same tasks.
+        ``n_components=k`` if both numbers mean the same tasks.  Where all classes have had their
+        turn none is better than the round robin: errors by one neighbor with twice as many
+        components as classes differ by 0.4 +- 0.3 points ("by_size"), -0.1 +- 0.5 ("random") and
+        0.6 +- 0.3 ("greedy"; eight tables, five partitions).
     deflation : {"orthogonal", "uncorrelated"}, default="uncorrelated"
         In what each component differs from all before it.  "uncorrelated" is ``w'S w_j = 0``, S the
         scatter of all training rows about their mean (with weights, unlabelled ones included): the
