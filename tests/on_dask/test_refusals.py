@@ -42,6 +42,7 @@ REFUSED = [
     (LPP(), r"AnchorGraph\(\)"),
     (NPE(), r"AnchorGraph\(\)"),
     (MRGEPSVC(), r"AnchorGraph\(\)"),
+    (MRGEPSVC(graph=AnchorGraph(), unlabeled=-1), "labelled rows alone"),
     (KDA(), "LowRankKernel"),
     (SVMPCA(kernel=ExactKernel("rbf", rank=5)), "LowRankKernel"),
     (SVMPCA(kernel="precomputed"), "kernel='linear'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 from scipy.sparse import issparse
@@ -193,17 +193,35 @@ class LocalCoordinates:
         """Return the scatter about the mean, both with the given weights."""
         return spread(LocalBlocks([Block(self.Z, np.zeros(len(self.Z)), weights)]))
 
+    def labelled(self) -> Self:
+        """Return the rows with a class, themselves if there are no others of positive weight."""
+        known = (self.codes != UNLABELLED) | (self.weights == 0)
+        if known.all():
+            return self
+        codes, weights = np.asarray(self.codes)[known], self.weights[known]
+        return type(self)(
+            self.feature_map, self.Z[known], None, None, self.points[known], codes, weights
+        )
+
     def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
-        """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
-        members = np.flatnonzero((self.codes == code) & (self.weights > 0))
-        return np.asarray(self.class_laplacian(rule, code, factor).scatter(self.Z[members]))
+        """Return Z'LZ of `class_laplacian`."""
+        laplacian = self.class_laplacian(rule, code, factor)
+        return np.asarray(laplacian.scatter(self.Z[self._members(code)]))
 
     def class_laplacian(self, rule: GraphLike, code: int, factor: float) -> Laplacian:
-        """Return the Laplacian of a graph on the rows of one class, their weights multiplied."""
-        members = np.flatnonzero((self.codes == code) & (self.weights > 0))
+        """Return the Laplacian of a graph on the rows of a class and on those without one.
+
+        The weights of the class are multiplied; to the graph all are of one class.
+        """
+        members = self._members(code)
         one_class = np.zeros(len(members), dtype=np.intp)
-        weights = factor * self.weights[members]
+        own = np.asarray(self.codes)[members] == code
+        weights = np.where(own, factor, 1.0) * self.weights[members]
         return laplacian_of(rule, GraphRows.of(self.points[members], weights, one_class))
+
+    def _members(self, code: int) -> Array:
+        codes = np.asarray(self.codes)
+        return np.flatnonzero(((codes == code) | (codes == UNLABELLED)) & (self.weights > 0))
 
     def solver_rows(self, metric: Metric) -> SharedRows:
         """Return the labelled rows in the eigenvectors of the metric."""
