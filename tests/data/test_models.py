@@ -78,6 +78,7 @@ CASES += [
         id="LaplacianEigenmaps-distance",
     ),
     pytest.param("LSVA", {"tasks": "random", "random_state": 3}, id="LSVA-random"),
+    pytest.param("SVMPCA", {"n_components": "cv"}, id="SVMPCA-cv"),
 ]
 
 

@@ -48,6 +48,7 @@ REFUSED = [
     (SVMPCA(kernel="precomputed"), "kernel='linear'"),
     (LDA(kernel=StandardScaler()), "FrozenEstimator"),
     (SVMPCA(solver="dual"), "primal"),
+    (SVMPCA("cv"), "some of the rows"),
     (LDA(reconstruct="linear"), "reconstruct=None"),
     (LSVA(graph="within", solver="libsvm"), "interior_point"),
     (LaplacianEigenmaps(), r"X\.compute\(\)"),
