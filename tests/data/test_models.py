@@ -69,6 +69,7 @@ CASES += [
     pytest.param("LSVA", {"kernel": Nystroem(n_components=9, random_state=0)}, id="LSVA-nystroem"),
     pytest.param("LSVA", {"kernel": LowRankKernel(rank=9)}, id="LSVA-low-rank"),
     pytest.param("GESVC", {"graph": AnchorGraph(9)}, id="GESVC-anchors"),
+    pytest.param("GESVC", {"penalty_graph": "between", "kernel": "rbf"}, id="GESVC-penalty"),
     pytest.param("MMDA", {"solver": marginfold.LibSVM()}, id="MMDA-libsvm"),
     pytest.param("MMDA", {"solver": "auto"}, id="MMDA-auto"),
     pytest.param("LaplacianEigenmaps", {"graph": "lle"}, id="LaplacianEigenmaps-lle"),

@@ -19,7 +19,7 @@ from marginfold.feature_maps import (
     is_pairwise,
     resolve_feature_map,
 )
-from marginfold.geometry.metric import Metric, Penalty, rank_of
+from marginfold.geometry.metric import Metric, Penalty, rank_of, relative_scatter
 from marginfold.geometry.moments import TotalScatter, label_variances, spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
@@ -298,7 +298,7 @@ def read_classes(
 ) -> LabelledInput:
     """Refuse what does not fit into memory, then validate rows, labels and weights."""
     check_memory(estimator, X)
-    parts = (penalty.graph, resolve_solver(estimator.solver, estimator.tol))
+    parts = (penalty.graph, penalty.against, resolve_solver(estimator.solver, estimator.tol))
     return read_labelled(estimator, X, y, sample_weight, estimator.unlabeled, parts)
 
 
@@ -309,6 +309,9 @@ def prepare_rows(
     labelled = labelled_rows(estimator, read)
     c = coordinates(kernel, read.X, read.weights, read.codes)
     form = None if penalty.graph is None else c.form(penalty.graph).scatter
+    if form is not None and penalty.against is not None:
+        against = c.form(penalty.against).scatter
+        form = relative_scatter(form, against, graph=penalty.against)
     wants_total = form is not None or getattr(estimator, "on_exhausted", None) == "pca"
     total = c.total if wants_total else None
     metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(form, total)
