@@ -83,7 +83,9 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
         A second graph, whose scatter ``B = Z'L^pZ`` (with a ridge of 0.02 of its mean eigenvalue)
         should stay large: ``Z'LZ`` becomes ``B^(-1/2) Z'LZ B^(-1/2)``, whose eigenvalues are the
         quotients of graph embedding (002 eqs. (5) and (6), which has no classifier for them).
-        None is B = I.
+        None is B = I.  At a graph weight of 1 it changes the error by 0.5 +- 0.6 points ("knn"
+        against "between", linear), -0.4 +- 0.6 (rbf), 0.3 +- 0.5 and 0.6 +- 0.6 ("within" against
+        "between"; six tables, five partitions): no measurable use.
     class_weight : None, "balanced" or dict, default=None
         Cost factors; "balanced" gives both sides of each problem the same total cost.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
@@ -347,7 +349,9 @@ class LapSVC(GESVC):
         A second graph, whose scatter ``B = Z'L^pZ`` (with a ridge of 0.02 of its mean eigenvalue)
         should stay large: ``Z'LZ`` becomes ``B^(-1/2) Z'LZ B^(-1/2)``, whose eigenvalues are the
         quotients of graph embedding (002 eqs. (5) and (6), which has no classifier for them).
-        None is B = I.
+        None is B = I.  At a graph weight of 1 it changes the error by 0.5 +- 0.6 points ("knn"
+        against "between", linear), -0.4 +- 0.6 (rbf), 0.3 +- 0.5 and 0.6 +- 0.6 ("within" against
+        "between"; six tables, five partitions): no measurable use.
     class_weight : None, "balanced" or dict, default=None
         Cost factors; "balanced" gives both sides of each problem the same total cost.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
