@@ -9,6 +9,10 @@ method against literal references and invariants.  Each finding is written at on
 goes on where it was stopped.  What survives is printed with its line; it is worth a test, or a word
 why it cannot matter.
 
+The tests are collected once and run once as they are, which tells how long each takes and what it
+calls.  A mutant is a process forked from there with the code of one function replaced; the tests
+that call this function are run, quick ones first.
+
 Tuning constants are left alone: they decide how long an answer takes, and the tests count that for
 a few of them only.
 """
@@ -17,20 +21,23 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import json
 import os
 import random
-import resource
-import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from queue import Queue
+from types import CodeType, FunctionType, ModuleType
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "src/marginfold"
@@ -53,11 +60,14 @@ WIDE = (
 )
 """Tests of what the core is for, asked when those of the room noticed nothing."""
 
-CPU_SECONDS = 400
-"""A run of tests that takes more has met a loop without end; a sound one takes a third of it."""
+LONGER, LEAST_SECONDS = 20, 20
+"""A test that takes so many times its seconds, and so many more, has met a loop without end."""
+
+SURVIVED, BY_ROOM, NOTICED, BROKEN = 0, 1, 2, 3
+OUTCOMES = {SURVIVED: "survived", BY_ROOM: "noticed by its room", NOTICED: "noticed"}
 
 COMPILED = {"svm/kernels.py", "svm/sweeps.py"}
-"""What numba compiles: what it kept of one mutant must not answer for the next."""
+"""What numba compiles."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -96,9 +106,12 @@ class Mutant:
     after: str
 
     def source(self, text: str) -> str:
-        """Return the file with the change."""
+        """Return the file with the change; what follows stays on its line."""
         data = text.encode()
-        return (data[: self.begin] + self.after.encode() + data[self.end :]).decode()
+        lines = "\n" * self.before.count("\n")
+        inside = self.after.endswith(")")
+        after = self.after[:-1] + lines + ")" if inside else self.after + lines
+        return (data[: self.begin] + after.encode() + data[self.end :]).decode()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -114,11 +127,15 @@ def main(arguments: list[str] | None = None) -> int:
     found = recorded(options.out)
     todo = [mutant for mutant in chosen if mutant not in found]
     with options.out.open("a") as out:
-        for mutant, outcome in tried(todo, options.jobs):
+
+        def report(mutant: Mutant, outcome: str) -> None:
             found[mutant] = outcome
             out.write(json.dumps(asdict(mutant) | {"outcome": outcome}) + "\n")
             out.flush()
             print(f"{len(found)}/{len(chosen)} {outcome}: {described(mutant)}", flush=True)
+
+        if todo:
+            try_all(todo, options.jobs, options.rooms, report)
     summarise([(mutant, found[mutant]) for mutant in chosen])
     return 0
 
@@ -199,74 +216,175 @@ def recorded(path: Path) -> dict[Mutant, str]:
     }
 
 
-def tried(mutants: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str]]:
-    """Yield each mutant with its outcome, as they come."""
-    with tempfile.TemporaryDirectory() as folder:
-        copies: Queue[Path] = Queue()
-        for number in range(jobs):
-            copies.put(copied(Path(folder) / str(number)))
-        with ThreadPoolExecutor(jobs) as pool:
-            futures = [(mutant, pool.submit(outcome_of, mutant, copies)) for mutant in mutants]
-            for mutant, future in futures:
-                yield mutant, future.result()
+def try_all(
+    mutants: list[Mutant], jobs: int, rooms: list[str], report: Callable[[Mutant, str], None]
+) -> None:
+    """Report each mutant with its outcome, as they come."""
+    os.chdir(ROOT)
+    tests = [f"tests/{room}" for room in rooms] + [f"{PACKAGE}/{room}" for room in rooms]
+    arguments = ["-s", "-p", "no:cacheprovider", "-p", "no:terminal", *tests, *WIDE]
+    code = pytest.main(arguments, plugins=[Trials(mutants, jobs, report)])
+    if code:
+        raise SystemExit(f"the tests could not be collected: pytest ended with {code!r}")
 
 
-def copied(folder: Path) -> Path:
-    """Copy what the tests need."""
-    for name in ("src", "tests", "scripts"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    return folder
+class Trials:
+    """A plugin that runs the collected tests on one mutant after another."""
+
+    def __init__(self, mutants: list[Mutant], jobs: int, report: Callable[[Mutant, str], None]):
+        self.mutants = mutants
+        self.jobs = jobs
+        self.report = report
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run all tests as they are, then as many as it takes for each mutant."""
+        known = self._as_they_are(session)
+        running: dict[int, Mutant] = {}
+        for mutant in self.mutants:
+            if len(running) == self.jobs:
+                self._wait(running)
+            tests = chosen_tests(session.items, mutant, known)
+            running[forked(partial(_try, session, mutant, tests, known))] = mutant
+        while running:
+            self._wait(running)
+        return True
+
+    def _as_they_are(self, session: pytest.Session) -> dict[str, Known]:
+        """Return what is known of each test that passes."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / str(job) for job in range(self.jobs)]
+            for job, file in enumerate(files):
+                forked(partial(_learn, session, session.items[job :: self.jobs], file))
+            for _ in files:
+                os.wait()
+            rows = [row for file in files for row in json.loads(file.read_text())]
+            return {name: Known(seconds, frozenset(calls)) for name, seconds, calls in rows}
+
+    def _wait(self, running: dict[int, Mutant]) -> None:
+        process, status = os.wait()
+        code = os.waitstatus_to_exitcode(status)
+        mutant = running.pop(process)
+        if code == BROKEN:
+            raise RuntimeError(f"this mutant could not be made: {described(mutant)}")
+        self.report(mutant, OUTCOMES.get(code, "did not end"))
 
 
-def outcome_of(mutant: Mutant, copies: Queue[Path]) -> str:
-    """Return "noticed by its room", "noticed", "did not end" or "survived"."""
-    copy = copies.get()
-    path = copy / PACKAGE / mutant.file
-    text = path.read_text()
+@dataclass(frozen=True)
+class Known:
+    """The CPU seconds of a test, and the functions of the package that it calls."""
+
+    seconds: float
+    calls: frozenset[str]
+
+
+def chosen_tests(
+    items: list[pytest.Item], mutant: Mutant, known: dict[str, Known]
+) -> list[tuple[pytest.Item, int]]:
+    """Return the tests to run with what a failure of each means, those of the room first."""
+    room, name = mutant.file.removesuffix(".py").split("/")
+    own = (f"tests/{room}/", f"{PACKAGE}/{mutant.file}")
+    touched = {_key(code) for code, _ in changed_codes(mutant)}
+    found = []
+    for item in items:
+        ours, wide = item.nodeid.startswith(own), item.nodeid.startswith(WIDE)
+        if item.nodeid not in known or not (ours or wide):
+            continue
+        test = known[item.nodeid]
+        if mutant.file in COMPILED or touched & test.calls:
+            order = (not ours, name not in item.path.stem, test.seconds)
+            found.append((order, item, BY_ROOM if ours else NOTICED))
+    return [(item, code) for _, item, code in sorted(found, key=lambda entry: entry[0])]
+
+
+def forked(work: Callable[[], int]) -> int:
+    """Do the work in a child without a voice; return the child's number."""
+    sys.stdout.flush()
+    process = os.fork()
+    if process:
+        return process
+    code = BROKEN
     try:
-        path.write_text(mutant.source(text))
-        for tests, noticed in (
-            (room_tests(mutant.file, copy), "noticed by its room"),
-            (WIDE, "noticed"),
-        ):
-            code = run(tests, copy, fresh=mutant.file in COMPILED)
-            if code < 0:
-                return "did not end"
-            if code:
-                return noticed
-        return "survived"
+        silence = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(silence, stream)
+        code = work()
     finally:
-        path.write_text(text)
-        copies.put(copy)
+        os._exit(code)
 
 
-def room_tests(file: str, copy: Path) -> list[str]:
-    """Return the tests of a file's room, those that bear its name first."""
-    room, name = file.removesuffix(".py").split("/")
-    tests = sorted((copy / "tests" / room).glob("test_*.py"))
-    tests.sort(key=lambda path: name not in path.stem)
-    return [str(path.relative_to(copy)) for path in tests] + [f"{PACKAGE}/{file}"]
+def _learn(session: pytest.Session, items: list[pytest.Item], file: Path) -> int:
+    """Run tests as they are; write the seconds and the calls of those that pass."""
+    rows = []
+    for item, after in zip(items, [*items[1:], None], strict=True):
+        calls: set[CodeType] = set()
+        begin, failed = time.process_time(), session.testsfailed
+        sys.setprofile(lambda frame, *_, add=calls.add: add(frame.f_code))
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        sys.setprofile(None)
+        if session.testsfailed == failed:
+            ours = [_key(code) for code in calls if str(ROOT / PACKAGE) in code.co_filename]
+            rows.append((item.nodeid, time.process_time() - begin, ours))
+    file.write_text(json.dumps(rows))
+    return 0
 
 
-def run(tests: list[str] | tuple[str, ...], copy: Path, *, fresh: bool) -> int:
-    """Run tests up to the first failure; return 0 if there was none, below 0 if time ran out."""
-    with tempfile.TemporaryDirectory() as own:
-        kept = own if fresh else str(copy / "numba")
-        settings = {"PYTHONPATH": str(copy / "src"), "NUMBA_CACHE_DIR": kept}
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-        return subprocess.run(
-            command,
-            cwd=copy,
-            env=os.environ | settings | {"PYTHONDONTWRITEBYTECODE": ""},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=_limited,
-        ).returncode
+def _key(code: CodeType) -> str:
+    return f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
 
 
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+def _try(
+    session: pytest.Session,
+    mutant: Mutant,
+    tests: list[tuple[pytest.Item, int]],
+    known: dict[str, Known],
+) -> int:
+    """Change the code, run the tests up to the first that fails; return a code of `OUTCOMES`."""
+    replace(mutant)
+    followers = [*(item for item, _ in tests[1:]), None]
+    for (item, code), after in zip(tests, followers, strict=False):
+        limit = LONGER * known[item.nodeid].seconds + LEAST_SECONDS
+        signal.setitimer(signal.ITIMER_PROF, limit)  # its signal ends the process
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        if session.testsfailed:
+            return code
+    return SURVIVED
+
+
+def replace(mutant: Mutant) -> None:
+    """Give the functions that the mutant changes their new code, wherever they are held."""
+    if mutant.file in COMPILED:
+        without_kept_code(import_module(f"marginfold.{mutant.file[:-3].replace('/', '.')}"))
+    new = {_key(before): after for before, after in changed_codes(mutant)}
+    for function in [f for f in gc.get_objects() if isinstance(f, FunctionType)]:
+        if _key(function.__code__) in new:
+            function.__code__ = new[_key(function.__code__)]
+
+
+def changed_codes(mutant: Mutant) -> list[tuple[CodeType, CodeType]]:
+    """Return the code of the functions that the mutant changes, before and after."""
+    path = ROOT / PACKAGE / mutant.file
+    text = path.read_text()
+    new = {_key(code): code for code in codes(mutant.source(text), path)}
+    pairs = [(code, new.get(_key(code), code)) for code in codes(text, path)]
+    return [(before, after) for before, after in pairs if before != after]
+
+
+def codes(text: str, path: Path) -> Iterator[CodeType]:
+    """Yield the code of every function of a file, nested ones too."""
+    found = [compile(text, str(path), "exec")]
+    while found:
+        code = found.pop()
+        yield code
+        found += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+
+def without_kept_code(module: ModuleType) -> None:
+    """Let numba compile a module's functions anew: what it kept is of the unchanged file."""
+    from numba.core.caching import NullCache
+
+    for value in vars(module).values():
+        if hasattr(value, "py_func"):
+            value._cache = NullCache()
 
 
 def summarise(outcomes: list[tuple[Mutant, str]]) -> None:

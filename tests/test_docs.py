@@ -16,7 +16,8 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/guide.md", "docs/architecture.md", "docs/explorer.md"]
+    "document",
+    ["README.md", "docs/guide.md", "docs/architecture.md", "docs/ecosystem.md", "docs/explorer.md"],
 )
 def test_code_runs_from_top_to_bottom_in_one_namespace(
     document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -119,6 +120,7 @@ def test_the_notation_names_what_exists() -> None:
         "README.md",
         "CONTRIBUTING.md",
         "docs/architecture.md",
+        "docs/ecosystem.md",
         "docs/errata.md",
         "docs/guide.md",
         "docs/hardening.md",

@@ -64,6 +64,7 @@ PUBLIC = [
     "path",
     "plan",
     "save_model",
+    "to_onnx",
     "watch",
 ]
 OBJECTS = [name for name in PUBLIC if name != "__version__"]
@@ -78,7 +79,7 @@ NEEDED = {
 }
 """Parameters without which an estimator cannot be made, or fitted to the rows below."""
 FROM_SCIKIT_LEARN = {"n_features_in_", "feature_names_in_"}
-OPTIONAL = ["dask", "matplotlib", "numba", "pandas", "polars"]
+OPTIONAL = ["dask", "matplotlib", "numba", "onnx", "pandas", "polars", "skl2onnx"]
 
 X = np.random.default_rng(0).standard_normal((12, 3))
 y = np.repeat([0, 1, 2], 4)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
     from marginfold.model_selection.path_search import PathSearchCV
     from marginfold.model_selection.subspace_search import SubspaceSearchCV
+    from marginfold.onnx import to_onnx
     from marginfold.planner import plan
     from marginfold.plotting.displays import (
         EmbeddingDisplay,
@@ -97,6 +98,7 @@ __all__ = [
     "path",
     "plan",
     "save_model",
+    "to_onnx",
     "watch",
 ]
 
@@ -124,6 +126,7 @@ _NAMES = {
     "model_selection.neighbors_classifier": ("NeighborsClassifier",),
     "model_selection.path_search": ("PathSearchCV",),
     "model_selection.subspace_search": ("SubspaceSearchCV",),
+    "onnx": ("to_onnx",),
     "planner": ("plan",),
     "plotting.displays": (
         *("EmbeddingDisplay", "GainDisplay", "GraphTestDisplay", "LoadingsDisplay"),

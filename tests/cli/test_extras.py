@@ -51,6 +51,7 @@ WITHOUT = {
     "fit and save": ("skops", ("fit", *TABLE, "--save", "m.skops")),
     "transform": ("skops", ("transform", "m.skops", "t.csv")),
     "predict": ("pandas", ("predict", "m.skops", "t.csv")),
+    "export": ("skl2onnx", ("export", "m.skops", "m.onnx")),
     "reproduce": ("matplotlib", ("reproduce", "lsva", "--table", "figure 1", "--quick")),
     "explore": ("starlette", ("explore", "t.csv", "--no-browser")),
     "any command": ("typer", ("datasets",)),
@@ -94,7 +95,9 @@ def results(tmp_path_factory):
 @pytest.mark.parametrize("case", WITHOUT)
 def test_a_missing_package_is_said_before_anything_is_computed(case, results):
     names = WITHOUT[case][0].split(",")
-    extra = {"distributed": "dask", "starlette": "explorer"}.get(names[0], "cli")
+    extra = {"distributed": "dask", "skl2onnx": "onnx", "starlette": "explorer"}.get(
+        names[0], "cli"
+    )
     verb = "is" if len(names) == 1 else "are"
     line = f'error: {" and ".join(names)} {verb} not installed: pip install "marginfold[{extra}]"\n'
     assert results[case] == (2, "", line, ["t.csv"])
@@ -114,6 +117,7 @@ def test_parquet_has_an_extra_of_its_own(tmp_path):
         ("matplotlib", "from marginfold.plotting import draw", "plot"),
         ("matplotlib", "import marginfold as m; m.GainDisplay([0.5]).plot()", "plot"),
         ("jinja2", "import marginfold.reports", "cli"),
+        ("skl2onnx", "import marginfold as m; m.to_onnx(m.LDA())", "onnx"),
     ],
 )
 def test_a_module_says_what_it_needs_and_can_be_caught_by_name(missing, statement, extra):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
-from mutants import PACKAGE, ROOMS, ROOT, Mutant, main, mutants, sample
+from mutants import PACKAGE, ROOMS, ROOT, Mutant, main, mutants, replace, sample
 
 TEXT = '''"""Words are left alone: 1 + 1."""
 
@@ -60,6 +61,20 @@ def test_the_same_seed_draws_the_same_mutants() -> None:
     first, again, other = (sample(list(ROOMS), 20, seed) for seed in (0, 0, 1))
     assert first == again
     assert first != other
+
+
+def test_functions_that_others_hold_get_the_code_of_the_mutant(tmp_path, monkeypatch) -> None:
+    path = tmp_path / PACKAGE / "room" / "file.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(TEXT)
+    spec = spec_from_file_location("a_file_of_a_room", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    held = module.scale
+    assert held(1) == -1
+    monkeypatch.setattr("mutants.ROOT", tmp_path)
+    replace(next(m for m in mutants(TEXT, "room/file.py") if m.after == "(a)"))
+    assert held(1) == 1
 
 
 def test_a_run_goes_on_where_it_was_stopped(tmp_path, capsys) -> None:

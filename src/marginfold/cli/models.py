@@ -186,7 +186,7 @@ def _answer(
     require("pandas", "skops")
     writing.check(path, data)
     kept = list(dict.fromkeys(keep or []))
-    saved = Saved(path, data, _load(path))
+    saved = Saved(path, data, load_table_model(path))
     frame, notes = _read_rows(saved.model, data, kept, reading)
     show_notes(notes)
     with warnings.catch_warnings():  # unseen levels are noted below
@@ -285,7 +285,8 @@ def _by_class(kind: str, model: TableModel, values: Array) -> dict[str, Any]:
     return dict(zip(names, values.T, strict=True))
 
 
-def _load(path: Path) -> TableModel:
+def load_table_model(path: Path) -> TableModel:
+    """Return the model of a file, if it knows the columns of tables."""
     from marginfold.data import TableModel
     from marginfold.data.models import load_model
 

@@ -30,12 +30,14 @@ from marginfold.graphs.rule import canonical
 from marginfold.linalg import felt_nodes, smallest_pairs
 from marginfold.linalg.tall import Array, column_signs, dense
 from marginfold.planner.check import check_memory
-from marginfold.runtime.threads import SizedCalls
+from marginfold.runtime.callbacks import FollowedFits
 from marginfold.validation.parameters import Count, atomic_fit, check_parameters, shown
 from marginfold.validation.rows import read_new_rows, read_rows, refuse_lazy
 
 
-class DirectEmbedding(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DirectEmbedding(
+    FollowedFits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Bottom eigenvectors of a graph, carried over to new rows by the link of the graph."""
 
     n_components: int

@@ -42,7 +42,7 @@ from marginfold.estimators.second_axis import SecondAxis, feature_rows, second_a
 from marginfold.estimators.svm_pca import SVMPCA
 from marginfold.geometry.circle import circle_points, circular_order
 from marginfold.linalg.tall import Array
-from marginfold.runtime.threads import SizedCalls
+from marginfold.runtime.callbacks import FollowedFits
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
     Choice,
@@ -113,7 +113,11 @@ CONSTRAINTS: dict[str, Constraint] = {
 
 
 class MarginMap(
-    SizedCalls, ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+    FollowedFits,
+    ClassNamePrefixFeaturesOutMixin,
+    MetaEstimatorMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """A picture of many classes: rows among class anchors on a circle.
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import KernelLike, is_pairwise
 from marginfold.linalg.tall import Array
-from marginfold.runtime.threads import SizedCalls
+from marginfold.runtime.callbacks import FollowedFits
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, row_by_row
 
@@ -24,7 +24,7 @@ AGREEMENT = 0.8
 must be that of the predicted class; values of pairs of classes agree on about a third."""
 
 
-class OneVsRestClassifier(SizedCalls, ClassifierMixin, BaseEstimator, ABC):
+class OneVsRestClassifier(FollowedFits, ClassifierMixin, BaseEstimator, ABC):
     """A classifier with a decision value for each class (one value for two classes).
 
     Subclasses say what the values of validated rows are; `classes_from` alone says which class

@@ -13,7 +13,8 @@ from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
 from marginfold.estimators.inputs import Prepared, prepare, resolve_solver
 from marginfold.geometry.metric import Penalty
 from marginfold.linalg.tall import Array
-from marginfold.runtime.threads import SizedCalls, sized, threads_for
+from marginfold.runtime.callbacks import FollowedFits
+from marginfold.runtime.threads import sized, threads_for
 from marginfold.svm import SVMSolver
 from marginfold.validation.parameters import Constraint, atomic_fit, check_parameters, shown
 
@@ -41,7 +42,7 @@ Note = tuple[str, type[MarginfoldWarning]]
 """What the user should be warned of."""
 
 
-class MarginEstimator(SizedCalls, BaseEstimator, ABC, Generic[S]):
+class MarginEstimator(FollowedFits, BaseEstimator, ABC, Generic[S]):
     """An estimator of maximum-margin problems, fitted alone or as a member of a path.
 
     A fit reads, prepares and solves in the same steps either way (`fit_members`); a subclass says

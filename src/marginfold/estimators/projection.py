@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import KernelLike, is_linear, is_pairwise
 from marginfold.linalg.tall import Array, dense, row_blocks
-from marginfold.runtime.threads import SizedCalls, sized
+from marginfold.runtime.callbacks import FollowedFits
+from marginfold.runtime.threads import sized
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import read_new_rows, refuse_lazy, row_by_row
 
@@ -232,7 +233,7 @@ def _can_rebuild(estimator: Any) -> bool:
     )
 
 
-class Projection(SizedCalls, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Projection(FollowedFits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Rows projected on directions in the coordinates of a feature map, and the way back."""
 
     kernel: KernelLike

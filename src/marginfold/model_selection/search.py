@@ -33,8 +33,9 @@ from marginfold.model_selection.results import (
 )
 from marginfold.model_selection.rows import SearchRows
 from marginfold.planner.check import check_memory
+from marginfold.runtime.callbacks import FollowedFits
 from marginfold.runtime.progress import report
-from marginfold.runtime.threads import SizedCalls, coordinates_of, shape_of
+from marginfold.runtime.threads import coordinates_of, shape_of
 from marginfold.validation.parameters import Flag, atomic_fit, check_parameters, shown
 from marginfold.validation.rows import refuse_lazy, taken_as_classes
 
@@ -57,7 +58,7 @@ def if_best_has(method: str, step: str | None = None) -> Callable[[Method], Meth
     return cast(Callable[[Method], Method], available_if(check))
 
 
-class SharedSearch(SizedCalls, MetaEstimatorMixin, BaseEstimator, ABC):
+class SharedSearch(FollowedFits, MetaEstimatorMixin, BaseEstimator, ABC):
     """A search whose candidates share their fits on every fold; a subclass says which they are."""
 
     estimator: Any
