@@ -27,7 +27,9 @@ HEAD = """# The papers' tables, reproduced
 
 Our numbers beside the printed ones, with the spread over seeds and a mark by the rule that stands
 above each paper's tables. A printed number counts once, by the reading of the paper that its table
-states under "Protocol", with what was fitted to the printed numbers. Columns whose name goes on
+states under "Protocol". "Fitted to print" says what the paper leaves open and we chose by how near
+it comes to the printed numbers: agreement there is partly of our making. "Chosen honestly" says
+what comes out if nothing is chosen on test rows, as the papers often do. Columns whose name goes on
 after that of a printed one ("KLSVA sign", "GEPSVM 2^-9") have another reading: they stand beside
 the same printed number and do not count. Columns without a printed number are controls: honest
 selection ("nested"), permuted graphs. [Errata](errata.md) explains the numbers E1, E2, ...

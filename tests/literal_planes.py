@@ -92,16 +92,17 @@ def centred_kernel(K, K_new):
 # --------------------------------------------------------------------------------------------
 
 
-def class_laplacians(X, y, n_neighbors, width="auto"):
+def class_laplacians(X, y, n_neighbors, width="auto", unlabeled=None):
     """L^(c) of the mutual neighbour graph of every class (003 section 3), as a dict.
 
     S_ij = exp(-d^2 / width) if i and j are each other's neighbours. Copies are one node when
     neighbours are searched, and every pair of copies is joined. "auto" is the mean squared
-    distance over the pairs (row, neighbour) of the class: its graph is one on its rows alone.
+    distance over the pairs (row, neighbour) of the class: its graph is one on its rows alone, or
+    on these and all rows without a label, in their order.
     """
     laplacians = {}
-    for c in np.unique(y):
-        d2, N = _search(X[y == c], n_neighbors)
+    for c in np.unique(y[y != unlabeled]):
+        d2, N = _search(X[(y == c) | (y == unlabeled)], n_neighbors)
         t = width
         if width == "auto":
             t = d2[N].mean() if N.any() else 1.0  # a single point has no pair
@@ -146,11 +147,11 @@ class Plane:
     forms: tuple[np.ndarray, np.ndarray] | None = None
 
 
-def sides(y, multiclass="one_vs_rest"):
+def sides(y, multiclass="one_vs_rest", unlabeled=None):
     """Return for each plane its class, which rows belong to it, and which it is to be far from."""
-    classes = np.unique(y)
+    classes = np.unique(y[y != unlabeled])
     if multiclass == "one_vs_rest" or len(classes) == 2:
-        return [(c, y == c, y != c) for c in classes]
+        return [(c, y == c, (y != c) & (y != unlabeled)) for c in classes]
     found = []
     for i in range(len(classes)):
         for j in range(i + 1, len(classes)):
@@ -199,6 +200,7 @@ def mrgepsvm(
     factors=None,
     multiclass="one_vs_rest",
     solver="eigh",
+    unlabeled=None,
 ):
     """MRGEPSVM, 003 eq. (25)-(28), kernel: (33)-(37), with E37 and E39-E41; planes of `sides`.
 
@@ -208,9 +210,9 @@ def mrgepsvm(
     """
     planes = []
     space = space.in_units(factors) if normalize else space
-    for c, own, rest in sides(y, multiclass):
+    for c, own, rest in sides(y, multiclass, unlabeled):
         P, Q = _moments(space, own, factors), _moments(space, rest, factors)
-        A = space.F[own]
+        A = space.F[own | (y == unlabeled)]
         M = A.T @ laplacians[c] @ A  # 003 eq. (24) and (34)
         target = Q if manifold == "denominator" else P
         delta_T, delta_M = ridge, graph_weight
@@ -295,6 +297,7 @@ def twin_problems(
     multiclass="one_vs_rest",
     laplacians=None,
     graph_weight=0.0,
+    unlabeled=None,
 ):
     """The problem of every plane; ``costs`` has one entry for each class.
 
@@ -302,14 +305,15 @@ def twin_problems(
     """
     factors = np.ones(len(y)) if factors is None else factors
     space = space.in_units(factors) if normalize else space
-    cost_of = dict(zip(np.unique(y), costs, strict=True))
+    cost_of = dict(zip(np.unique(y[y != unlabeled]), costs, strict=True))
     problems = []
-    for c, own, rest in sides(y, multiclass):
+    for c, own, rest in sides(y, multiclass, unlabeled):
         P = _moments(space, own, factors)
         delta = _twin_ridge(space, P, ridge, normalize)
         A = P + delta * block_diag(space.T, 1.0)
         if laplacians is not None:
-            M = space.F[own].T @ laplacians[c] @ space.F[own]
+            joined = space.F[own | (y == unlabeled)]
+            M = joined.T @ laplacians[c] @ joined
             unit = _ratio(space.trace(P[:-1, :-1]), space.trace(M)) if normalize else 1.0
             A = A + graph_weight * unit * block_diag(M, 0.0)
         H = np.column_stack([space.F[rest], np.ones(np.sum(rest))])

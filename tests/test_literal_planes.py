@@ -308,6 +308,47 @@ def test_mrgepsvc_has_the_planes_of_003(name, kernel, tikhonov, manifold, normal
     assert_allclose(model.eigenvalues_, [plane.value for plane in planes], rtol=PLANES)
 
 
+@pytest.mark.parametrize("name", ["cross", "uneven"])
+@KERNELS
+@SIGNS
+@MULTICLASS
+@pytest.mark.parametrize(
+    ("tikhonov", "normalize"), [("rkhs", True), ("rkhs", False), ("dual", False)]
+)
+def test_unlabelled_rows_are_in_the_graph_of_every_class_and_nowhere_else(
+    name, kernel, manifold, multiclass, tikhonov, normalize
+):
+    X, y, X_new = problem(name)
+    y = np.where(np.arange(len(y)) % 4 == 1, -1, y)
+    options = {"graph_weight": 0.5, "ridge": RIDGE, "manifold": manifold, "normalize": normalize}
+    options["multiclass"] = multiclass
+    S = space(kernel, X, X_new, tikhonov)  # centred at the mean of all rows
+    L = lp.class_laplacians(X, y, N_NEIGHBORS, WIDTH, unlabeled=-1)
+    factors = np.where(y == -1, 0.0, 1.0)
+    planes = lp.mrgepsvm(S, y, L, factors=factors, unlabeled=-1, **options)
+    model = MRGEPSVC(kernel=feature_map(kernel), tikhonov=tikhonov, graph=graph(), **options)
+    model.set_params(unlabeled=-1).fit(X, y)
+    assert_same_planes(model, planes, X, X_new)
+    assert_allclose(model.eigenvalues_, [plane.value for plane in planes], rtol=PLANES)
+
+
+@pytest.mark.parametrize("name", ["cross", "wine"])
+@KERNELS
+@LOSSES
+@MULTICLASS
+def test_unlabelled_rows_are_in_the_graphs_of_twin_planes(name, kernel, loss, multiclass):
+    X, y, X_new = problem(name)
+    y = np.where(np.arange(len(y)) % 4 == 1, -1, y)
+    options = {"ridge": RIDGE, "loss": loss, "normalize": False, "multiclass": multiclass}
+    options["graph_weight"] = 0.5
+    L = lp.class_laplacians(X, y, N_NEIGHBORS, WIDTH, unlabeled=-1)
+    S = space(kernel, X, X_new)
+    planes = lp.twin_svm(S, y, costs(name), laplacians=L, unlabeled=-1, **options)
+    model = TwinSVC(C1=0.7, C2=1.3, kernel=feature_map(kernel), graph=graph(), **options)
+    model.set_params(unlabeled=-1).fit(X, y)
+    assert_same_planes(model, planes, X, X_new)
+
+
 @SIGNS
 @MULTICLASS
 def test_every_class_has_an_automatic_width_of_its_own(manifold, multiclass):

@@ -69,9 +69,17 @@ CASES += [
     pytest.param("LSVA", {"kernel": Nystroem(n_components=9, random_state=0)}, id="LSVA-nystroem"),
     pytest.param("LSVA", {"kernel": LowRankKernel(rank=9)}, id="LSVA-low-rank"),
     pytest.param("GESVC", {"graph": AnchorGraph(9)}, id="GESVC-anchors"),
+    pytest.param("GESVC", {"penalty_graph": "between", "kernel": "rbf"}, id="GESVC-penalty"),
     pytest.param("MMDA", {"solver": marginfold.LibSVM()}, id="MMDA-libsvm"),
     pytest.param("MMDA", {"solver": "auto"}, id="MMDA-auto"),
     pytest.param("LaplacianEigenmaps", {"graph": "lle"}, id="LaplacianEigenmaps-lle"),
+    pytest.param(
+        "LaplacianEigenmaps",
+        {"graph": NeighborGraph(5, weights="distance")},
+        id="LaplacianEigenmaps-distance",
+    ),
+    pytest.param("LSVA", {"tasks": "random", "random_state": 3}, id="LSVA-random"),
+    pytest.param("SVMPCA", {"n_components": "cv"}, id="SVMPCA-cv"),
 ]
 
 

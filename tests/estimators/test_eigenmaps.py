@@ -82,7 +82,7 @@ def test_a_roll_is_unrolled():
     assert abs(np.corrcoef(*ranks)[0, 1]) > 0.99
 
 
-@pytest.mark.parametrize("weights", ["heat", "binary"])
+@pytest.mark.parametrize("weights", ["heat", "distance", "binary"])
 def test_new_rows_by_nystroems_formula(weights):
     mass = rng.integers(1, 4, len(WINE))
     new = WINE[:25] + 0.2 * rng.standard_normal((25, WINE.shape[1]))
@@ -96,9 +96,21 @@ def test_new_rows_by_nystroems_formula(weights):
     for x, image in zip(new, fitted.transform(new), strict=True):
         distances = ((WINE - x) ** 2).sum(axis=1)
         j = np.argsort(distances)[:6]
-        W = mass[j] * (np.exp(-distances[j] / width) if weights == "heat" else 1.0)
+        W = mass[j] * dense.edge_weight(weights, distances[j], width)
         mean = W @ fitted.embedding_[j] / W.sum()
         assert_allclose(image, mean / np.maximum(1 - fitted.eigenvalues_, 0.5), rtol=1e-9)
+
+
+def test_inverse_distances_place_a_row_beside_a_node_there_and_a_far_one_among_the_nearest():
+    fitted = LaplacianEigenmaps(graph=NeighborGraph(6, weights="distance")).fit(WINE)
+    gain = np.maximum(1 - fitted.eigenvalues_, 0.5)
+    beside = fitted.transform(WINE + 1e-7) * gain
+    assert np.abs(beside - fitted.embedding_).max() < 0.01
+    direction = np.linspace(1, 2, WINE.shape[1])  # no two rows are equally far along it
+    near = np.argsort(-WINE @ direction)[:6]
+    means = fitted.embedding_[near].mean(axis=0) / gain
+    assert_allclose(fitted.transform([1e6 * direction])[0], means, rtol=1e-4)
+    assert np.isfinite(fitted.transform([1e120 * direction])).all()
 
 
 def test_coordinates_that_alternate_are_not_amplified():

@@ -7,13 +7,31 @@ from itertools import combinations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import sqrtm
+from sklearn.base import clone
 from sklearn.datasets import load_wine, make_classification
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from marginfold import GESVC, LSVA, BetweenClassGraph, ExactKernel, InteriorPoint, WithinClassGraph
-from marginfold.errors import ExhaustedWarning, UncertifiedWarning
+from marginfold import (
+    GESVC,
+    LSVA,
+    BetweenClassGraph,
+    ExactKernel,
+    InteriorPoint,
+    LapSVC,
+    NeighborGraph,
+    PrecomputedGraph,
+    WithinClassGraph,
+)
+from marginfold.errors import (
+    ExhaustedWarning,
+    GraphError,
+    InvalidParameterError,
+    UncertifiedWarning,
+)
 from marginfold.estimators.multiclass import one_vs_one_values
+from marginfold.graphs import resolve_graph
 
 X, Y = load_wine(return_X_y=True)
 X = scale(X)
@@ -137,3 +155,82 @@ def test_classes_that_a_constant_separates_as_well_are_named(names):
     flat = [repr(names[code]) for code, gain in enumerate(model.gain_) if gain < 1e-9]
     assert 0 < len(flat) < 4
     assert f"constant: {', '.join(flat)}." in str(caught[0].message)
+
+
+# ---------------------------------------------------------------- penalty graphs
+
+
+PENALTY_ROWS, PENALTY_LABELS = X[TWO][::2], Y[TWO][::2]
+
+
+def relative_form(Z, L, L_p):
+    """B^(-1/2) Z'LZ B^(-1/2) by matrix functions, B = Z'L_p Z + 0.02 mean eigenvalue."""
+    B = Z.T @ L_p @ Z
+    B += 0.02 * np.trace(B) / len(B) * np.eye(len(B))
+    root = np.linalg.inv(sqrtm(B).real)
+    return root @ Z.T @ L @ Z @ root
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("against", ["between", "total", NeighborGraph(20)])
+def test_a_penalty_graph_is_the_unit_of_the_graph(kernel, against):
+    """An SVM with the kernel Z (I + lam M)^-1 Z' of the relative form M, as 002 eq. (17) has it."""
+    rows, labels = PENALTY_ROWS, PENALTY_LABELS
+    lam, C = 0.7, 2.0
+    feature_map = "linear" if kernel == "linear" else ExactKernel("rbf", gamma=0.1)
+    model = GESVC(
+        C=C, kernel=feature_map, graph_weight=lam, normalize_graph=False, penalty_graph=against
+    )
+    model.set_params(graph=NeighborGraph(5)).fit(rows, labels)
+    Z = model.feature_map_.coordinates(rows)
+    L, L_p = (
+        resolve_graph(rule).build(rows, labels).scatter(np.eye(len(rows)))
+        for rule in (NeighborGraph(5), against)
+    )
+    A = np.eye(Z.shape[1]) + lam * relative_form(Z, L, L_p)
+    K = Z @ np.linalg.solve(A, Z.T)
+    svc = SVC(C=C, kernel="precomputed", tol=1e-9).fit(K, labels)
+    expected = svc.decision_function(K)
+    assert_allclose(model.decision_function(rows), expected, atol=1e-5 * np.abs(expected).max())
+    plain = clone(model).set_params(penalty_graph=None).fit(rows, labels)
+    assert np.abs(plain.decision_function(rows) - expected).max() > 1e-3
+
+
+def test_a_penalty_graph_of_equal_weight_everywhere_changes_units_only():
+    """Against the graph itself all quotients are nearly 1: the plain SVM of another cost."""
+    rows, labels = PENALTY_ROWS, PENALTY_LABELS
+    model = GESVC(graph="total", penalty_graph="total", graph_weight=1.0).fit(rows, labels)
+    plain = GESVC(graph_weight=0.0, C=0.5).fit(rows, labels)
+    same = np.corrcoef(model.decision_function(rows), plain.decision_function(rows))[0, 1]
+    assert same > 0.999
+
+
+def test_a_penalty_graph_without_a_graph_weight_does_nothing():
+    rows, labels = PENALTY_ROWS, PENALTY_LABELS
+    model = GESVC(graph_weight=0.0, penalty_graph="between", kernel="rbf").fit(rows, labels)
+    plain = GESVC(graph_weight=0.0, kernel="rbf").fit(rows, labels)
+    assert_array_equal(model.decision_function(rows), plain.decision_function(rows))
+
+
+def test_unlabelled_rows_take_part_in_a_penalty_graph_without_classes():
+    labels = np.where(np.arange(len(PENALTY_LABELS)) % 3, PENALTY_LABELS, np.nan)
+    values = [
+        LapSVC(penalty_graph=rule, unlabeled=np.nan)
+        .fit(PENALTY_ROWS, labels)
+        .decision_function(PENALTY_ROWS)
+        for rule in (None, "total", "between")
+    ]
+    assert np.abs(values[0] - values[1]).max() > 1e-3
+    assert np.abs(values[1] - values[2]).max() > 1e-3
+
+
+@pytest.mark.parametrize("value", ["heat", NeighborGraph, 3])
+def test_what_is_no_penalty_graph_is_refused(value):
+    with pytest.raises(InvalidParameterError, match=r"got penalty_graph=.*it needs one of 'knn'"):
+        GESVC(penalty_graph=value).fit(PENALTY_ROWS, PENALTY_LABELS)
+
+
+def test_a_penalty_graph_that_joins_nothing_is_refused():
+    nothing = PrecomputedGraph(np.zeros((len(PENALTY_ROWS),) * 2))
+    with pytest.raises(GraphError, match=r"penalty graph .* no scatter.*penalty_graph=None"):
+        GESVC(penalty_graph=nothing).fit(PENALTY_ROWS, PENALTY_LABELS)

@@ -411,3 +411,58 @@ def test_a_fit_that_fails_leaves_the_old_one(model):
     with pytest.raises(ValueError, match="1 class"):
         model.fit(X[:, :3], np.zeros(len(X)))
     assert_array_equal(model.distances(X), before)
+
+
+# --------------------------------------------------------------------------------------------
+# Rows without a label
+# --------------------------------------------------------------------------------------------
+
+SOME = np.where(np.arange(len(Y)) % 3 == 0, Y, -1)
+WITH_GRAPH = pytest.mark.parametrize(
+    "model",
+    [MRGEPSVC(), TwinSVC(graph=NeighborGraph(5, mode="mutual"))],
+    ids=["MRGEPSVC", "TwinSVC"],
+)
+
+
+@WITH_GRAPH
+@KERNELS
+@MULTICLASS
+def test_unlabelled_rows_without_a_graph_weight_only_move_the_mean(model, kernel, multiclass):
+    known = SOME != -1
+    rows = np.vstack([X[known], np.full((4, X.shape[1]), 0.0) + X[known].mean(axis=0)])
+    labels = np.append(SOME[known], [-1] * 4)
+    options = {"graph_weight": 0.0, "multiclass": multiclass, "ridge": 0.1, "kernel": "linear"}
+    plain = fitted(model, X[known], SOME[known], **options)
+    assert_allclose(
+        fitted(model, rows, labels, unlabeled=-1, **options).distances(X),
+        plain.distances(X),
+        atol=1e-9,
+    )
+    options |= {"graph_weight": 0.5, "kernel": kernel}
+    plain = fitted(model, X[known], SOME[known], **options)
+    acting = fitted(model, X, SOME, unlabeled=-1, **options)
+    assert_array_equal(acting.classes_, [0, 1, 2])
+    assert np.abs(acting.distances(X) - plain.distances(X)).max() > 1e-3
+
+
+@WITH_GRAPH
+def test_unlabelled_rows_may_be_sparse_and_marked_by_anything(model):
+    marked = np.array(["p", "q", "r", "?"], dtype=object)[SOME]
+    plain = fitted(model, X, SOME, unlabeled=-1)
+    other = fitted(model, sp.csr_array(X), marked, unlabeled="?")
+    assert_allclose(other.distances(sp.csr_array(X)), plain.distances(X), atol=1e-8)
+    assert other.predict(X).tolist() == np.array(["p", "q", "r"])[plain.predict(X)].tolist()
+
+
+@WITH_GRAPH
+@KERNELS
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_weights_of_unlabelled_rows_are_copies(model, kernel, class_weight):
+    weights = np.random.default_rng(5).integers(0, 4, len(X))
+    weights[[np.flatnonzero(SOME == code)[0] for code in range(3)]] = 2
+    rows = np.repeat(np.arange(len(X)), weights)
+    options = {"unlabeled": -1, "kernel": kernel, "class_weight": class_weight}
+    weighted = fitted(model, X, SOME, weights, **options).distances(X)
+    copied = fitted(model, X[rows], SOME[rows], **options).distances(X)
+    assert_allclose(weighted, copied, atol=1e-7 * copied.max())

@@ -59,7 +59,7 @@ def test_directions_are_the_literal_ones(b):
     assert_allclose(space.W, literal_directions(SCALES[b], COSTS[b], 4), atol=1e-6)
 
 
-@pytest.mark.parametrize("schedule", ["one_vs_rest", "by_size", "greedy", "splits"])
+@pytest.mark.parametrize("schedule", ["one_vs_rest", "by_size", "random", "greedy", "splits"])
 def test_side_by_side_equals_one_by_one(schedule):
     together = find(schedule=schedule)
     for b, space in enumerate(together):
@@ -74,7 +74,7 @@ def test_side_by_side_equals_one_by_one(schedule):
         assert space.exhausted.keys() == alone.exhausted.keys()
 
 
-@pytest.mark.parametrize("schedule", ["one_vs_rest", "by_size", "greedy", "splits"])
+@pytest.mark.parametrize("schedule", ["one_vs_rest", "by_size", "random", "greedy", "splits"])
 @pytest.mark.parametrize("balanced", [True, False])
 def test_directions_are_orthonormal_and_described(schedule, balanced):
     for space in find(schedule=schedule, balanced=balanced):
@@ -124,7 +124,7 @@ def test_a_small_cost_does_not_look_like_exhausted_data(C):
     assert len(space.components) == 2
 
 
-@pytest.mark.parametrize("schedule", ["one_vs_rest", "by_size", "greedy", "splits"])
+@pytest.mark.parametrize("schedule", ["one_vs_rest", "by_size", "random", "greedy", "splits"])
 def test_the_end_is_reached_when_the_class_means_coincide(schedule):
     """Balanced tasks die with the difference of the means: at most classes - 1 directions."""
     pairs = np.vstack([Z, -Z])  # symmetric in every class, so only the added means remain
@@ -145,7 +145,7 @@ def test_the_end_is_reached_when_the_class_means_coincide(schedule):
     assert all(gain < 1e-3 for gain in space.exhausted.values())
 
 
-@pytest.mark.parametrize("schedule", ["one_vs_rest", "by_size", "greedy", "splits"])
+@pytest.mark.parametrize("schedule", ["one_vs_rest", "by_size", "random", "greedy", "splits"])
 def test_no_signal_gives_no_direction(schedule):
     rows = LabelledRows(np.arange(12) % 3, np.ones(12), 3, True, np.ones(3))
     (space,) = successive_directions(

@@ -7,10 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_wine
 
-from marginfold import MMDA
+from marginfold import LSVA, MMDA
 from marginfold.errors import InvalidParameterError
 from marginfold.geometry.one_vs_rest import (
     SCHEDULES,
+    AtRandom,
     BySize,
     ClassMeans,
     Greedy,
@@ -158,6 +159,47 @@ def test_by_size_is_the_round_robin_of_classes_renamed_by_their_weight(weighted)
     other = MMDA(5, C=1.0, tasks="one_vs_rest").fit(X, renamed, sample_weight=weights)
     assert [order[task] for task in other.tasks_] == model.tasks_
     assert_allclose(model.transform(X), other.transform(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_at_random_each_class_comes_once_and_then_any_until_all_are_exhausted(seed):
+    lives = np.random.default_rng(100 + seed).integers(0, 9, 5)
+
+    def gain(task, k):
+        return float(k < lives[task[0]])
+
+    kept, solved = run(AtRandom(5, seed), gain, 40)
+    first = [(code,) for code in range(5)]
+    for k, task in enumerate(kept):  # whoever has a gain in its first turn is kept
+        first = [code for code in first if gain(code, k) > 0]
+        assert task == first.pop(0) if first else gain(task, k) > 0
+    assert len(kept) == lives.max()  # the class that lives longest is drawn to its end
+    assert solved == len(kept) + 5  # each task is refused once
+    assert run(AtRandom(5, seed), gain, 3)[0] == kept[:3]
+
+
+def test_at_random_all_classes_are_drawn_about_equally_often():
+    kept, solved = run(AtRandom(4, 0), lambda task, k: 1.0, 4004)
+    assert kept[:4] == [(0,), (1,), (2,), (3,)]
+    assert solved == 4004
+    counts = np.bincount([task[0] for task in kept[4:]])
+    assert (abs(counts - 1000) < 5 * np.sqrt(750)).all()  # five standard deviations
+
+
+def test_random_tasks_depend_on_the_seed_alone():
+    X, y = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    models = [MMDA(8, C=1.0, tasks="random", random_state=seed).fit(X, y) for seed in (3, 3, 4)]
+    assert_allclose(models[0].transform(X), models[1].transform(X), rtol=0, atol=0)
+    assert models[0].tasks_[:3] == models[2].tasks_[:3] == [0, 1, 2]
+    assert models[0].tasks_ != models[2].tasks_
+    lsva = LSVA(8, C=1.0, tasks="random", random_state=3)
+    path = lsva.fit_path(X, y, graph_weight=[0.1, 1.0])
+    assert path[1].tasks_ == lsva.fit(X, y).tasks_
+    fewer = MMDA(5, C=1.0, tasks="random", random_state=3).fit(X, y)
+    assert_allclose(fewer.transform(X), models[0].transform(X)[:, :5], atol=1e-7)
+    with pytest.raises(InvalidParameterError, match="random_state must be a whole number >= 0"):
+        MMDA(tasks="random", random_state=None).fit(X, y)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -332,7 +374,7 @@ def test_means_that_coincide_up_to_rounding_decide_nothing():
 
 
 def test_names_of_schedules():
-    assert set(SCHEDULES) == {"one_vs_rest", "by_size", "greedy", "splits"}
+    assert set(SCHEDULES) == {"one_vs_rest", "by_size", "random", "greedy", "splits"}
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

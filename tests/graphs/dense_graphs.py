@@ -46,8 +46,14 @@ def knn(X, k, *, weights="heat", width="auto", mode="union", groups=None):
         for j in range(n):
             either, both = found[i][j] or found[j][i], found[i][j] and found[j][i]
             if both if mode == "mutual" else either:
-                W[i, j] = 1.0 if weights == "binary" else np.exp(-square(X[i], X[j]) / width)
+                W[i, j] = edge_weight(weights, square(X[i], X[j]), width)
     return laplacian(W)
+
+
+def edge_weight(weights, squared, width):
+    if weights == "binary":
+        return 1.0
+    return np.exp(-squared / width) if weights == "heat" else np.sqrt(width) / np.sqrt(squared)
 
 
 def total(n):

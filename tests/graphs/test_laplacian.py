@@ -31,6 +31,12 @@ CASES = {
     "knn wide": (NeighborGraph(4), X_WIDE, dense.knn(X_WIDE, 4)),
     "knn width": (NeighborGraph(4, width=2.5), X, dense.knn(X, 4, width=2.5)),
     "knn binary": (NeighborGraph(3, weights="binary"), X, dense.knn(X, 3, weights="binary")),
+    "knn distance": (NeighborGraph(4, weights="distance"), X, dense.knn(X, 4, weights="distance")),
+    "knn 1/d": (
+        NeighborGraph(3, weights="distance", width=1.0, mode="mutual"),
+        X_WIDE,
+        dense.knn(X_WIDE, 3, weights="distance", width=1.0, mode="mutual"),
+    ),
     "knn mutual": (NeighborGraph(5, mode="mutual"), X, dense.knn(X, 5, mode="mutual")),
     "knn within": (NeighborGraph(3, within_class=True), X, dense.knn(X, 3, groups=y)),
     "knn rows": (NeighborGraph(4, merge_duplicates=False), X, dense.knn(X, 4)),

@@ -40,6 +40,25 @@ def test_motions_and_scale_do_not_matter(d):
     )
 
 
+def test_inverse_distances_are_free_of_units_unless_the_width_is_fixed():
+    X = rng.standard_normal((60, 4))
+    rule = NeighborGraph(5, weights="distance")
+    S = rule.build(X).scatter(np.eye(60))
+    assert_allclose(rule.build(1e-3 * X).scatter(np.eye(60)), S, rtol=1e-9, atol=1e-10)
+    fixed = NeighborGraph(5, weights="distance", width=1.0)
+    S = fixed.build(X).scatter(np.eye(60))
+    assert_allclose(fixed.build(1e-2 * X).scatter(np.eye(60)), 100 * S, rtol=1e-9, atol=1e-8)
+
+
+def test_equal_rows_that_are_nodes_of_their_own_have_the_largest_inverse_distance():
+    X = np.array([[0.0], [0.0], [1.0], [1.0 + 1e-9], [3.0]])
+    rows = NeighborGraph(1, weights="distance", width=1.0, merge_duplicates=False)
+    assert_allclose(rows.build(X).degrees, [1000, 1000, 1000, 1000.5, 0.5], rtol=1e-8)
+    merged = NeighborGraph(1, weights="distance", width=1.0).build(X)
+    assert_allclose(merged.degrees, [2, 0, 1002, 1000.5, 0.5], rtol=1e-8)
+    assert_allclose(merged.scatter(X), [[2 * 1 + 1e-18 * 1000 + 0.5 * 4]], rtol=1e-8)
+
+
 @pytest.mark.parametrize("d", [5, 40])
 def test_sparse_rows_give_the_same_graph(d):
     X = sp.csr_array(rng.standard_normal((80, d)) * (rng.random((80, d)) < 0.3))

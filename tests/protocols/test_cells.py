@@ -14,10 +14,11 @@ from marginfold.protocols.cells import (
     best_by_seed,
     cell,
     mean_by_seed,
+    nested_means,
 )
 from marginfold.protocols.published_numbers import Printed
 from marginfold.protocols.records import Record, RecordStore, Result
-from marginfold.protocols.results import mark
+from marginfold.protocols.results import Cell, mark
 from marginfold.protocols.studies import Task
 
 WEIGHTS = (0.1, 1.0, 10.0)
@@ -240,3 +241,17 @@ def test_reasons_of_incomplete_seeds_are_still_found(tmp_path):
         evidence = Evidence(store, tasks)
         assert [r.reason for r in evidence.any_records(status="failed")] == ["no"]
         assert evidence.records() == []  # a fold is missing
+
+
+def test_nested_means_are_over_the_rows_that_both_columns_have():
+    cells = [
+        *(Cell("wine", "LDA", 1.0), Cell("iris", "LDA", 5.0), Cell("sonar", "LDA", 30.0)),
+        *(Cell("wine", "LDA (nested)", 2.0), Cell("iris", "LDA (nested)", 6.0)),
+        *(
+            Cell("wine", "PCA", 3.0),
+            Cell("wine", "MMDA (nested)", 3.0),
+            Cell("iris", "PCA (nested)"),
+        ),
+    ]
+    assert nested_means(cells) == "LDA 4.00 instead of 3.00"
+    assert nested_means(cells[:3]) == ""

@@ -113,6 +113,15 @@ def test_rule_protocol_remark_and_reasons_are_there():
     assert [text for name, text in grid.facts.items() if name.startswith("Note")] == [REASON]
 
 
+def test_a_table_says_what_was_fitted_to_print_and_what_honest_choices_give():
+    table = table_of(fitted="The width.", honest="LSVA 14.00 instead of 12.35.")
+    facts = grid_of(table).facts
+    assert facts["Fitted to print"] == "The width."
+    assert facts["Chosen honestly"] == "LSVA 14.00 instead of 12.35."
+    assert "\n\nFitted to print: The width.\n\nChosen honestly: LSVA" in markdown([table])
+    assert not {"Fitted to print", "Chosen honestly"} & grid_of(table_of()).facts.keys()
+
+
 def test_a_table_without_remark_and_errata_says_nothing_of_differences():
     assert "Differences" not in grid_of(table_of(remark="", errata=())).facts
 

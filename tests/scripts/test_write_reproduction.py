@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,3 +79,14 @@ def _drawn(name):
         except InvalidParameterError:
             continue
         yield f"figure {number}"
+
+
+def test_every_table_with_printed_numbers_says_what_was_fitted_and_what_is_honest():
+    page = (SCRIPT.parents[1] / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    parts = re.split(r"\n##+ ", page)[1:]
+    tables = [part for part in parts if "| --- |" in part and "compared cells" in part]
+    assert len(tables) == 10
+    for table in tables:
+        assert "\nProtocol: " in table
+        assert "\nFitted to print: " in table
+        assert "\nChosen honestly: " in table

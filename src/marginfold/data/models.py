@@ -65,7 +65,7 @@ from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel, Transformed
 from marginfold.feature_maps.kernel_expansion import KernelExpansion
 from marginfold.graphs import SHORTHANDS, PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph
-from marginfold.graphs.neighbors import HeatLink
+from marginfold.graphs.neighbors import HeatLink, InverseDistanceLink
 from marginfold.graphs.reconstruction import BarycentricLink
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
 from marginfold.model_selection.path_search import PathSearchCV
@@ -97,7 +97,8 @@ TYPES = (
     *(ExactKernel, KernelExpansion, Linear, LowRankKernel, Transformed),
     *(Automatic, InteriorPoint, LibSVM),
     *(*SHORTHANDS.values(), PermutedGraph, PrecomputedGraph, ScaledGraph, SumGraph),
-    *(BarycentricLink, HeatLink, AffineSubspace, FixedPoint, Learned, LeastSquares, SecondAxis),
+    *(BarycentricLink, HeatLink, InverseDistanceLink, AffineSubspace, FixedPoint),
+    *(Learned, LeastSquares, SecondAxis),
     *(NeighborsClassifier, PathSearchCV, SubspaceSearchCV, TableModel),
     *(DateStyle, NumberStyle, Reading),
 )

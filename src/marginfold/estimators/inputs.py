@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,7 +19,7 @@ from marginfold.feature_maps import (
     is_pairwise,
     resolve_feature_map,
 )
-from marginfold.geometry.metric import Metric, Penalty, rank_of
+from marginfold.geometry.metric import Metric, Penalty, rank_of, relative_scatter
 from marginfold.geometry.moments import TotalScatter, label_variances, spread
 from marginfold.geometry.one_vs_rest import LabelledRows, class_factors
 from marginfold.graphs import GraphLike, GraphRows, Laplacian, laplacian_of
@@ -193,17 +193,35 @@ class LocalCoordinates:
         """Return the scatter about the mean, both with the given weights."""
         return spread(LocalBlocks([Block(self.Z, np.zeros(len(self.Z)), weights)]))
 
+    def labelled(self) -> Self:
+        """Return the rows with a class, themselves if there are no others of positive weight."""
+        known = (self.codes != UNLABELLED) | (self.weights == 0)
+        if known.all():
+            return self
+        codes, weights = np.asarray(self.codes)[known], self.weights[known]
+        return type(self)(
+            self.feature_map, self.Z[known], None, None, self.points[known], codes, weights
+        )
+
     def class_scatter(self, rule: GraphLike, code: int, factor: float) -> Array:
-        """Return Z'LZ of a graph on the rows of one class, their weights multiplied."""
-        members = np.flatnonzero((self.codes == code) & (self.weights > 0))
-        return np.asarray(self.class_laplacian(rule, code, factor).scatter(self.Z[members]))
+        """Return Z'LZ of `class_laplacian`."""
+        laplacian = self.class_laplacian(rule, code, factor)
+        return np.asarray(laplacian.scatter(self.Z[self._members(code)]))
 
     def class_laplacian(self, rule: GraphLike, code: int, factor: float) -> Laplacian:
-        """Return the Laplacian of a graph on the rows of one class, their weights multiplied."""
-        members = np.flatnonzero((self.codes == code) & (self.weights > 0))
+        """Return the Laplacian of a graph on the rows of a class and on those without one.
+
+        The weights of the class are multiplied; to the graph all are of one class.
+        """
+        members = self._members(code)
         one_class = np.zeros(len(members), dtype=np.intp)
-        weights = factor * self.weights[members]
+        own = np.asarray(self.codes)[members] == code
+        weights = np.where(own, factor, 1.0) * self.weights[members]
         return laplacian_of(rule, GraphRows.of(self.points[members], weights, one_class))
+
+    def _members(self, code: int) -> Array:
+        codes = np.asarray(self.codes)
+        return np.flatnonzero(((codes == code) | (codes == UNLABELLED)) & (self.weights > 0))
 
     def solver_rows(self, metric: Metric) -> SharedRows:
         """Return the labelled rows in the eigenvectors of the metric."""
@@ -283,7 +301,7 @@ def read_classes(
 ) -> LabelledInput:
     """Refuse what does not fit into memory, then validate rows, labels and weights."""
     check_memory(estimator, X)
-    parts = (penalty.graph, resolve_solver(estimator.solver, estimator.tol))
+    parts = (penalty.graph, penalty.against, resolve_solver(estimator.solver, estimator.tol))
     return read_labelled(estimator, X, y, sample_weight, estimator.unlabeled, parts)
 
 
@@ -294,6 +312,9 @@ def prepare_rows(
     labelled = labelled_rows(estimator, read)
     c = coordinates(kernel, read.X, read.weights, read.codes)
     form = None if penalty.graph is None else c.form(penalty.graph).scatter
+    if form is not None and penalty.against is not None:
+        against = c.form(penalty.against).scatter
+        form = relative_scatter(form, against, graph=penalty.against)
     wants_total = form is not None or getattr(estimator, "on_exhausted", None) == "pca"
     total = c.total if wants_total else None
     metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(form, total)

@@ -36,7 +36,7 @@ from marginfold.validation.parameters import (
 from marginfold.validation.rows import read_new_rows, row_by_row
 from marginfold.validation.types import ClassWeight, Rows
 
-Tasks = Literal["auto", "one_vs_rest", "by_size", "greedy", "splits"]
+Tasks = Literal["auto", "one_vs_rest", "by_size", "random", "greedy", "splits"]
 DeflationName = Literal["orthogonal", "uncorrelated"]
 MarginScaling = Literal["unit", "margin"]
 OnExhausted = Literal["stop", "pca"]
@@ -52,6 +52,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
     scaling: MarginScaling
     on_exhausted: OnExhausted
     unlabeled: Any
+    random_state: int
 
     def _constraints(self) -> dict[str, Constraint]:
         return {
@@ -62,6 +63,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             "scaling": Choice("unit", "margin"),
             "on_exhausted": Choice("stop", "pca"),
             "tol": TOLERANCE,
+            "random_state": Count(0),
         }
 
     def _check_parameters(self) -> None:
@@ -81,6 +83,7 @@ class MarginSubspace(MarginEstimator[Subspace], Projection):
             solver=solver,
             uncorrelated=self.deflation == "uncorrelated",
             scatter=prepared.scatter,
+            random_state=int(self.random_state),
         )
 
     def _store(self, prepared: Prepared, subspace: Subspace) -> list[Note]:

@@ -26,7 +26,13 @@ from marginfold.validation.parameters import (
     atomic_fit,
     check_parameters,
 )
-from marginfold.validation.rows import read_labelled, read_new_rows, row_by_row
+from marginfold.validation.rows import (
+    UNLABELLED,
+    read_labelled,
+    read_new_rows,
+    refuse_lazy,
+    row_by_row,
+)
 from marginfold.validation.types import Labels, Rows, Weights
 
 DEGENERATE = 1e-6
@@ -47,6 +53,9 @@ BLOCK_BYTES = 1 << 26
 
 NAMED = 5
 """Planes that are missing are named in a warning up to this many."""
+
+LABELLED_ONLY = "fit the labelled rows alone with unlabeled=None"
+"""What to do with a dask collection some of whose rows have no label."""
 
 SMALL_TERM = 5e-3
 """A coefficient below this share of the largest is left out when a plane is printed."""
@@ -100,6 +109,7 @@ class NearestPlane(OneVsRestClassifier):
     normalize: bool
     class_weight: Any
     multiclass: str
+    unlabeled: Any = None
 
     @property
     def _class_graph(self) -> Any:
@@ -122,7 +132,8 @@ class NearestPlane(OneVsRestClassifier):
             Rows and features, (n_samples, n_features).  A dask collection is fitted on the current
             client of ``distributed``, without gathering it.
         y : array of shape (n_samples,)
-            Class labels of any type.
+            Class labels of any type; rows equal to ``unlabeled``, where there is this parameter,
+            have none.
         sample_weight : array of shape (n_samples,), optional
             A weight of 2 counts like the row given twice, a weight of 0 like no row.
 
@@ -131,11 +142,13 @@ class NearestPlane(OneVsRestClassifier):
         self
         """
         check_parameters(self, self.CONSTRAINTS)
+        if self.unlabeled is not None:
+            refuse_lazy(X, f"{type(self).__name__}(unlabeled={self.unlabeled!r})", LABELLED_ONLY)
         with atomic_fit(self):
             check_memory(self, X)
             graph = self._class_graph
             parts = () if graph is None else (graph,)
-            read = read_labelled(self, X, y, sample_weight, parts=parts)
+            read = read_labelled(self, X, y, sample_weight, self.unlabeled, parts)
             self.classes_ = read.classes
             c = coordinates(self.kernel, read.X, read.weights, read.codes)
             self.feature_map_ = c.feature_map
@@ -162,7 +175,7 @@ class NearestPlane(OneVsRestClassifier):
         balanced, factors = class_factors(self.class_weight, self.classes_)
         if not balanced:
             return factors
-        counted = c.weights > 0
+        counted = (c.weights > 0) & (np.asarray(c.codes) != UNLABELLED)
         totals = np.bincount(np.asarray(c.codes)[counted], c.weights[counted])
         return np.asarray(totals.sum() / (len(totals) * totals))
 

@@ -167,7 +167,9 @@ class PlaneRows:
     Attributes
     ----------
     coordinates : Coordinates
-        The rows z.
+        The rows z that have a class.
+    everyone : Coordinates
+        These and the rows without one, which act through the graph.
     factors : array of shape (n_classes,)
         What the weights of the rows of a class are multiplied by.
     basis : TikhonovBasis
@@ -179,6 +181,7 @@ class PlaneRows:
     """
 
     coordinates: Coordinates
+    everyone: Coordinates
     factors: Array
     basis: TikhonovBasis
     tasks: Sequence[PlaneTask]
@@ -197,17 +200,19 @@ class PlaneRows:
         normalize: bool,
     ) -> Self:
         """Choose the coordinates for the Tikhonov term in the norm of w or of its coefficients."""
-        size = float(_sizes(c, factors).sum())
-        if tikhonov == "dual":
-            basis = dual_basis(_scatter(c, factors), size, normalize)
+        known = c.labelled() if isinstance(c, LocalCoordinates) else c
+        if tikhonov == "dual":  # w is a combination of all rows
+            of_all = np.append(factors, 1.0)  # the last one is that of the code UNLABELLED
+            basis = dual_basis(_scatter(c, of_all), _size(c, of_all), normalize)
         else:
-            basis = rkhs_basis(sum(c.blocks.map(weighted_squares, factors)), size, normalize)
-        return cls(c, factors, basis, tasks, graph)
+            squares = sum(known.blocks.map(weighted_squares, factors))
+            basis = rkhs_basis(squares, _size(known, factors), normalize)
+        return cls(known, c, factors, basis, tasks, graph)
 
     @cached_property
     def rank(self) -> int:
-        """Dimensions in which the rows vary, and one for the offset."""
-        return rank_of(_scatter(self.coordinates, self.factors)) + 1
+        """Dimensions in which all rows vary, and one for the offset."""
+        return rank_of(_scatter(self.everyone, np.append(self.factors, 1.0))) + 1
 
     @property
     def n_coordinates(self) -> int:
@@ -218,7 +223,7 @@ class PlaneRows:
     @property
     def n_unknowns(self) -> int:
         """Unknowns of the largest problem: those of two classes have at most one for each row."""
-        if self.tasks[0].rest is None or self.coordinates.Z is None:
+        if self.tasks[0].rest is None or not self._spanned_by_pairs:
             return self.n_coordinates
         return min(self.n_coordinates, int(np.sort(self.counts)[-2:].sum()))
 
@@ -263,9 +268,14 @@ class PlaneRows:
     def _pair_space(self, first: int, second: int) -> PlaneSpace:
         """Return the span of the rows of two classes, or all coordinates if these are fewer."""
         n_rows = int(self.counts[[first, second]].sum())
-        if self.coordinates.Z is None or n_rows >= self.n_coordinates:
+        if not self._spanned_by_pairs or n_rows >= self.n_coordinates:
             return self
         return PairSpan.of(self, first, second)
+
+    @property
+    def _spanned_by_pairs(self) -> bool:
+        """Whether the rows of a pair span its planes: not if rows without a class act on them."""
+        return self.coordinates.Z is not None and self.everyone is self.coordinates
 
     def heights(self, normals: Array, offsets: Array) -> Heights:
         """Return where the rows that each plane is about lie above it."""
@@ -312,7 +322,7 @@ class PlaneRows:
         return None if self.graph is None else self._kept("graph", code, self._graph_moments)
 
     def _graph_moments(self, code: int) -> Array:
-        S = self.coordinates.class_scatter(self.graph, code, float(self.factors[code]))
+        S = self.everyone.class_scatter(self.graph, code, float(self.factors[code]))
         S = self.basis.rows(self.basis.rows(S).T)
         M = np.zeros((len(S) + 1, len(S) + 1))
         M[:-1, :-1] = (S + S.T) / 2
@@ -531,6 +541,10 @@ def _scatter(c: Coordinates, factors: Array) -> Array:
     if (factors == 1.0).all():
         return c.total
     return total(c.blocks.map(weighted_scatter, factors))
+
+
+def _size(c: Coordinates, factors: Array) -> float:
+    return float(c.weights @ factors[np.asarray(c.codes)])
 
 
 def _sizes(c: Coordinates, factors: Array) -> Array:

@@ -8,12 +8,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, NoDirectionError, warn
+from marginfold.estimators.held_out_entries import entry_errors, fewest_of_the_best
 from marginfold.estimators.inputs import Coordinates, coordinates
 from marginfold.estimators.projection import Projection
-from marginfold.feature_maps import ExactKernel, KernelLike, resolve_feature_map
+from marginfold.feature_maps import ExactKernel, KernelLike, Linear, resolve_feature_map
 from marginfold.geometry.moments import score_signs
 from marginfold.linalg import leading_pairs
-from marginfold.linalg.tall import Array
+from marginfold.linalg.tall import Array, dense
 from marginfold.planner.check import check_memory
 from marginfold.runtime.threads import threads_for
 from marginfold.validation.parameters import (
@@ -24,6 +25,7 @@ from marginfold.validation.parameters import (
     Flag,
     atomic_fit,
     check_parameters,
+    shown,
 )
 from marginfold.validation.rows import read_rows, refuse_lazy
 from marginfold.validation.types import Labels, Reconstruct, Rows, Weights
@@ -31,8 +33,11 @@ from marginfold.validation.types import Labels, Reconstruct, Rows, Weights
 NO_VARIANCE = 1e-13
 """Share of the total variance below which a component has none."""
 
+BY_CROSS_VALIDATION = "cv"
+"""The value of ``n_components`` that chooses their number by held-out entries."""
+
 CONSTRAINTS: dict[str, Constraint] = {
-    "n_components": Either(Choice(None), Count(1)),
+    "n_components": Either(Choice(None, BY_CROSS_VALIDATION), Count(1)),
     "bias": Flag(),
     "solver": Choice("auto", "primal", "dual"),
 }
@@ -69,8 +74,15 @@ class SVMPCA(Projection):
 
     Parameters
     ----------
-    n_components : int or None, default=2
-        Number of components; None keeps all that have variance.
+    n_components : int, None or "cv", default=2
+        Number of components; None keeps all that have variance.  "cv" (linear kernel) takes the
+        number with the least squared error of held-out entries: each entry of the rows of one of
+        ten folds is predicted by its other entries and the components of the other folds.  (The
+        paper refers to cross-validation in section 3.  The error of whole held-out rows can only
+        fall with more components.)  Of 3 components hidden in 10 columns of 100 rows it finds 3 in
+        three to four of five draws, else mostly 4.  By one neighbor it errs 0.6 +- 0.6 points more
+        than all components and 2.4 +- 1.6 less than those with 90 % of the variance (ten tables,
+        five partitions).
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
@@ -110,6 +122,9 @@ class SVMPCA(Projection):
         Mean of the training rows, 0 without bias (linear kernel only).
     n_components_ : int
         Number of components that have variance.
+    cv_errors_ : array
+        The mean squared error of a held-out entry with 0, 1, 2, ... components (only with
+        ``n_components="cv"``).
     feature_map_ : object
         The fitted feature map of the kernel.
     directions_ : array of shape (n_coordinates, n_components_)
@@ -142,11 +157,18 @@ class SVMPCA(Projection):
     >>> radius = np.linalg.norm(model.denoise(noisy), axis=1)
     >>> bool(radius.std() < np.linalg.norm(noisy, axis=1).std())
     True
+
+    The number of components by cross-validation, of 4 that are hidden in 10 columns:
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 4)) @ rng.normal(size=(4, 10)) + 0.3 * rng.normal(size=(100, 10))
+    >>> SVMPCA("cv").fit(X).n_components_
+    4
     """
 
     def __init__(
         self,
-        n_components: int | None = 2,
+        n_components: int | str | None = 2,
         *,
         kernel: KernelLike = "linear",
         bias: bool = True,
@@ -181,17 +203,39 @@ class SVMPCA(Projection):
         with atomic_fit(self):
             if self.solver == "dual":
                 refuse_lazy(X, "SVMPCA(solver='dual')", "use solver='primal'")
+            if self.n_components == BY_CROSS_VALIDATION:
+                refuse_lazy(X, "SVMPCA(n_components='cv')", "choose the number on some of the rows")
             check_memory(self, X)
             X, weights = read_rows(self, X, sample_weight)
             c = coordinates(self.kernel, X, weights, **options)
             with threads_for(len(weights), len(c.total)):
-                self._store(c, *self._principal(c))
+                wanted = self._number(X, weights)
+                self._store(c, *self._principal(c, wanted), wanted)
                 self._learn_reconstruction(X, weights)
         return self
+
+    def _number(self, X: Any, weights: Array) -> int | None:
+        """Return how many components are wanted, None for all."""
+        if self.n_components != BY_CROSS_VALIDATION:
+            return None if self.n_components is None else int(self.n_components)
+        self.cv_errors_ = entry_errors(dense(X), weights, centred=bool(self.bias))
+        best = fewest_of_the_best(self.cv_errors_)
+        if not best and len(self.cv_errors_) > 1:
+            warn(
+                "SVMPCA: no component predicts held-out entries better than "
+                f"{'their mean' if self.bias else '0'}; one is kept. The columns may be unrelated.",
+                ExhaustedWarning,
+            )
+        return max(best, 1)
 
     def _map_options(self) -> dict[str, Any]:
         """Return what the feature map is told: whether to centre, and how much will be used."""
         feature_map = resolve_feature_map(self.kernel)
+        if self.n_components == BY_CROSS_VALIDATION and not isinstance(feature_map, Linear):
+            raise InvalidParameterError(
+                f"SVMPCA: n_components='cv' holds out entries of the rows, which a kernel does not "
+                f"have; got kernel={shown(self.kernel)}. Use kernel='linear', or give a number."
+            )
         if not isinstance(feature_map, ExactKernel):
             known = "center" in feature_map.get_params(deep=False)
             return {"center": bool(self.bias)} if known else {}
@@ -200,13 +244,14 @@ class SVMPCA(Projection):
                 "SVMPCA: solver='primal' needs explicit features, which the kernel does not have; "
                 "use solver='dual', or a transformer such as Nystroem as kernel."
             )
-        wanted = [rank for rank in (self.n_components, feature_map.rank) if rank is not None]
+        number: Any = self.n_components
+        wanted = [rank for rank in (number, feature_map.rank) if rank is not None]
         return {"center": bool(self.bias), "rank": min(wanted, default=None)}
 
-    def _principal(self, c: Coordinates) -> tuple[Array, Array]:
+    def _principal(self, c: Coordinates, number: int | None) -> tuple[Array, Array]:
         """Return eigenvalues and unit directions in coordinates, by the cheaper of two routes."""
         n, r = len(c.weights), len(c.total)
-        wanted = r if self.n_components is None else min(int(self.n_components), r)
+        wanted = r if number is None else min(number, r)
         if self.solver == "primal" or (self.solver == "auto" and r <= n) or c.Z is None:
             return leading_pairs(c.total, wanted)  # 004 eq. (3)
         rows = np.asarray(c.Z) * np.sqrt(c.weights)[:, None]
@@ -215,7 +260,7 @@ class SVMPCA(Projection):
         values, alphas = values[positive], alphas[:, positive]
         return values, np.asarray(rows.T @ alphas / np.sqrt(values))  # w = sum alpha z, unit norm
 
-    def _store(self, c: Coordinates, values: Array, W: Array) -> None:
+    def _store(self, c: Coordinates, values: Array, W: Array, number: int | None) -> None:
         size = float(c.weights.sum())
         whole = getattr(c.feature_map, "trace_", None)
         whole = 0.0 if whole is None else whole * size / (c.weights > 0).sum()
@@ -226,9 +271,9 @@ class SVMPCA(Projection):
                 "SVMPCA: all rows are equal (or zero, without bias): there is no component."
             )
         values, W = values[kept], W[:, kept]
-        if self.n_components is not None and len(values) < self.n_components:
+        if number is not None and len(values) < number:
             warn(
-                f"SVMPCA found {len(values)} of {self.n_components} components: the rows do not "
+                f"SVMPCA found {len(values)} of {number} components: the rows do not "
                 "vary in any other direction.",
                 ExhaustedWarning,
             )

@@ -55,11 +55,12 @@ class WSVDA(MarginSubspace):
     class_weight : "balanced", dict or None, default="balanced"
         "balanced" gives both sides of each task the same total cost; then a task is finished only
         when the means of its sides coincide.
-    tasks : {"auto", "one_vs_rest", "by_size", "greedy", "splits"}, default="auto"
+    tasks : {"auto", "one_vs_rest", "by_size", "random", "greedy", "splits"}, default="auto"
         How classes become two-sided tasks: "one_vs_rest" is the papers' round robin over the
-        classes, "by_size" the same with the heaviest class first (000 section III names the number
-        of samples), "greedy" takes the class with the largest gain next, and "splits" are
-        bipartitions of the classes that part the pairs which the components so far confuse.
+        classes, "by_size" the same with the heaviest class first, "random" each class once and then
+        any of them by ``random_state`` (000 section III names both), "greedy" takes the class with
+        the largest gain next, and "splits" are bipartitions of the classes that part the pairs
+        which the components so far confuse.
         "auto" is "splits" if there are more than two classes and ``n_components`` is smaller than
         their number, else "one_vs_rest".  The first k of m components are those of a fit with
         ``n_components=k`` if both numbers mean the same tasks.
@@ -89,6 +90,8 @@ class WSVDA(MarginSubspace):
         by its duality gap.
     tol : float, default=1e-8
         Relative duality gap of each component.
+    random_state : int, default=0
+        Seed of ``tasks="random"``.
 
     Attributes
     ----------
@@ -168,6 +171,7 @@ class WSVDA(MarginSubspace):
         unlabeled: object = None,
         solver: SolverLike = "auto",
         tol: float = 1e-8,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.C = C
@@ -183,6 +187,7 @@ class WSVDA(MarginSubspace):
         self.unlabeled = unlabeled
         self.solver = solver
         self.tol = tol
+        self.random_state = random_state
 
     def _penalty(self) -> Penalty:
         return Penalty(resolve_graph(self.graph), ridge=float(self.ridge))

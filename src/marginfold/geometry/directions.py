@@ -252,11 +252,13 @@ def successive_directions(
     solver: SVMSolver,
     uncorrelated: bool = False,
     scatter: TotalScatter | None = None,
+    random_state: int = 0,
 ) -> list[Subspace]:
     """Return the directions of every problem; problem b has the metric ``diag(scales[b])^-2``.
 
     They are orthogonal, or the scores along them are ``uncorrelated``.  What correlates is told by
     the total ``scatter``, by default that of the given rows (those in blocks with unlabelled ones).
+    ``random_state`` seeds the schedule "random", for each problem alike.
 
     Cancelled by a watcher (see `runtime.progress`), one problem gives the components found so far:
     later ones do not change them.  Several problems, and one without a component, raise
@@ -270,7 +272,7 @@ def successive_directions(
         _Track(
             scale,
             C,
-            make_schedule(labelled.masses),
+            make_schedule(labelled.masses, random_state),
             Deflation.none(r, scatter if uncorrelated else None),
             NewParts(scatter, nothing, nothing),
         )

@@ -15,12 +15,17 @@ from marginfold.graphs import GraphLike
 from marginfold.linalg.decompositions import eigh, eigvalsh, product
 from marginfold.linalg.tall import Array, by_columns
 from marginfold.runtime.threads import threads_for
+from marginfold.validation.parameters import shown
 
 NEGATIVE_RESOLUTION = 1e-9
 """Negative eigenvalues of a scatter matrix above this share of the largest are not rounding."""
 
 NO_SCATTER = 1e-20
 """A scatter whose trace is below this share of the total one is rounding."""
+
+AGAINST_RIDGE = 0.02
+"""What is added to the scatter of a penalty graph, as a share of its mean eigenvalue: the scatter
+between classes has a rank below their number."""
 
 RANK_RESOLUTION = 1e-13
 """Share of the total variance below which the rows do not vary in a dimension."""
@@ -96,12 +101,15 @@ class Penalty:
         Whether ``weight`` is divided by the metric's unit.
     ridge : float or None
         None means a = 1 (000 eq. (2)); a number means ``a = ridge * tr(Z'LZ) / rank(Z)``.
+    against : graph rule or None
+        The penalty graph: Z'LZ is taken relative to its scatter, see `relative_scatter`.
     """
 
     graph: GraphLike | None
     weight: float = 1.0
     normalize: bool = False
     ridge: float | None = None
+    against: GraphLike | None = None
 
     def metric(self, scatter: Array | None, total: Array) -> Metric:
         """Decompose the scatter Z'LZ of the graph (None without one); ``total`` is Z'Z."""
@@ -122,6 +130,35 @@ class Penalty:
         elif self.normalize:
             lam = self.weight / metric.unit if metric.unit > 0 else 0.0
         return np.asarray(1.0 / np.sqrt(a + lam * metric.theta))  # 000 eq. (2), to the power -1/2
+
+
+def relative_scatter(S: Array, against: Array, *, graph: object) -> Array:
+    """Return ``B^(-1/2) S B^(-1/2)``, B the scatter of a penalty graph with a small ridge.
+
+    Its eigenvalues are the quotients ``w'S w / w'B w`` that graph embedding makes small (002 eqs.
+    (5) and (6) with ``C = L^p``), so it is positive semi-definite if S is; ``graph`` is named in
+    errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginfold.geometry.metric import relative_scatter
+    >>> relative_scatter(np.diag([2.0, 6.0]), np.diag([1.0, 3.0]), graph="g").round(2)
+    array([[1.92, 0.  ],
+           [0.  , 1.97]])
+    """
+    if not len(S):
+        return S
+    values, Q = eigh(against)
+    values = np.maximum(values, 0.0)
+    if not values.sum() > 0:
+        raise GraphError(
+            f"The penalty graph {shown(graph)} has no scatter on these rows: it joins none that "
+            "differ. Use another one, such as 'total', or penalty_graph=None."
+        )
+    root = (Q / np.sqrt(values + AGAINST_RIDGE * values.mean())) @ Q.T
+    M = root @ S @ root
+    return np.asarray((M + M.T) / 2)
 
 
 def rank_of(total: Array) -> int:

@@ -197,6 +197,37 @@ class BySize(RoundRobin):
         self._queue.sort(key=lambda task: -float(masses[task[0]]))
 
 
+class AtRandom(RoundRobin):
+    """Each class once, then at random one that is not exhausted (000 section III: "random chosen").
+
+    The same seed draws the same tasks, whatever number of components is asked for.
+    """
+
+    def __init__(self, n_classes: int, random_state: int) -> None:
+        super().__init__(n_classes)
+        self._untried = len(self._queue)
+        self._rng = np.random.default_rng(random_state)
+
+    def report(self, task: Task, gain: float, enough: bool) -> None:
+        """Drop a task without gain and draw another."""
+        super().report(task, gain, enough)
+        self._untried -= 1
+        if not enough:
+            self._draw()
+
+    def choose(self, fresh: Collection[Task]) -> Task | None:
+        """Return the head of the queue and draw the next."""
+        task = super().choose(fresh)
+        if task is not None:
+            self._draw()
+        return task
+
+    def _draw(self) -> None:
+        if self._untried <= 0 and self._queue:
+            drawn = int(self._rng.integers(len(self._queue)))
+            self._queue.insert(0, self._queue.pop(drawn))
+
+
 class Greedy:
     """The class with the largest gain next; of equal gains the earlier class.
 
@@ -318,13 +349,14 @@ def _settled(signs: Array, H: Array, means: Array) -> Array:
     return settled
 
 
-SCHEDULES: dict[str, Callable[[Array], Schedule]] = {
-    "one_vs_rest": lambda masses: RoundRobin(len(masses)),
-    "by_size": BySize,
-    "greedy": lambda masses: Greedy(len(masses)),
-    "splits": lambda masses: Splits(len(masses)),
+SCHEDULES: dict[str, Callable[[Array, int], Schedule]] = {
+    "one_vs_rest": lambda masses, _: RoundRobin(len(masses)),
+    "by_size": lambda masses, _: BySize(masses),
+    "random": lambda masses, random_state: AtRandom(len(masses), random_state),
+    "greedy": lambda masses, _: Greedy(len(masses)),
+    "splits": lambda masses, _: Splits(len(masses)),
 }
-"""By their names, as functions of the total weights of the classes."""
+"""By their names, as functions of the total weights of the classes and of a seed."""
 
 AUTO = "auto"
 """Bipartitions for fewer components than one-vs-rest tasks, else the papers' round robin."""

@@ -415,8 +415,10 @@ class ScaledLaplacian(ChangedLaplacian):
         return self.factor * self.graph.scatter(Z)
 
 
-def resolve_graph(graph: str | GraphLike) -> GraphLike:
+def resolve_graph(graph: str | GraphLike, name: str = "graph") -> GraphLike:
     """Return the rule that one of `SHORTHANDS` stands for, or the object with ``build`` itself.
+
+    ``name`` is that of the parameter, for the error.
 
     Examples
     --------
@@ -427,9 +429,9 @@ def resolve_graph(graph: str | GraphLike) -> GraphLike:
     if isinstance(graph, str) and graph in SHORTHANDS:
         return SHORTHANDS[graph]()
     if isinstance(graph, (str, type)) or not callable(getattr(graph, "build", None)):
-        names = ", ".join(repr(name) for name in SHORTHANDS)
+        names = ", ".join(map(repr, SHORTHANDS))
         raise InvalidParameterError(
-            f"got graph={graph!r}; it needs one of {names}, or a graph rule such as "
+            f"got {name}={graph!r}; it needs one of {names}, or a graph rule such as "
             "NeighborGraph(n_neighbors=5). Where there is a graph_weight, 0 is no graph at all."
         )
     return graph

@@ -207,6 +207,7 @@ def _graphs_of(estimator: Any) -> Iterator[Any]:
         if rule is None and hasattr(estimator, "manifold"):
             rule = "knn"
         yield from _terms(rule)
+        yield from _terms(getattr(estimator, "penalty_graph", None))
 
 
 def _terms(rule: Any) -> Iterator[Any]:

@@ -57,6 +57,31 @@ class Evidence:
         return [record for record in kept if _seed_of(record) in whole]
 
 
+def nested_means(cells: Sequence[Cell], ending: str = " (nested)") -> str:
+    """Say what the methods come to, over all rows, if nothing is chosen on test rows.
+
+    Columns whose name ends so stand beside those of the paper's choice, on the rows that both have.
+
+    Examples
+    --------
+    >>> from marginfold.protocols.cells import nested_means
+    >>> from marginfold.protocols.results import Cell
+    >>> cells = [Cell("wine", "LDA", 1.0), Cell("wine", "LDA (nested)", 2.5)]
+    >>> nested_means(cells)
+    'LDA 2.50 instead of 1.00'
+    """
+    values = {(c.column, c.row): c.value for c in cells if c.value is not None}
+    parts = []
+    for column in dict.fromkeys(c.column.removesuffix(ending) for c in cells):
+        both = [row for name, row in values if name == column and (column + ending, row) in values]
+        if both:
+            own, nested = (
+                np.mean([values[name, row] for row in both]) for name in (column, column + ending)
+            )
+            parts.append(f"{column} {nested:.2f} instead of {own:.2f}")
+    return ", ".join(parts)
+
+
 def _seed_of(one: Task | Record) -> tuple[Any, ...]:
     """Return what the folds of one seed have in common."""
     identity = (one.study, one.dataset, one.method, one.protocol, one.seed)

@@ -94,13 +94,17 @@ class Table:
     cells : sequence of Cell
         In reading order; rows and columns are those of the cells.
     protocol : str
-        In words: scaling, folds, seeds, what was selected on what.
+        The reading of the paper in words: scaling, folds, seeds, what was selected on what.
     remark : str
         One sentence on why the other cells differ.
     errata : sequence of str
         Their numbers in the errata.
     spread_is : str
         What stands behind ±.
+    fitted : str
+        What the paper leaves open and was chosen by how near it comes to the printed numbers.
+    honest : str
+        What comes out if nothing is chosen on test rows.
     """
 
     study: str
@@ -112,6 +116,8 @@ class Table:
     remark: str = ""
     errata: Sequence[str] = ()
     spread_is: str = "standard deviation over seeds"
+    fitted: str = ""
+    honest: str = ""
 
     def counts(self, column: str | None = None) -> dict[str, int]:
         """Return how many cells agree, are near and differ; of a column, variants included."""

@@ -9,6 +9,9 @@ from functools import cached_property
 from marginfold.protocols.results import AGREES, DIFFERS, NEAR, RULE, Cell, Figure, Table
 from marginfold.reports.document import Column, Entry, Grid, Picture, Section
 
+FITTED, HONEST = "Fitted to print", "Chosen honestly"
+"""Names of what was chosen by the printed numbers, and of what comes out without such choices."""
+
 SYMBOLS = {AGREES: "✓", NEAR: "≈", DIFFERS: "✗"}
 """A symbol for each mark."""
 
@@ -189,10 +192,17 @@ def _remarks(shown: ShownTable) -> list[str]:
     spread = "" if table.spread_is == SEEDS else f"± is the {_plain(table.spread_is)}."
     parts = [
         *(agreement([table]), f"Protocol: {_plain(table.protocol)}", spread),
+        *(f"{name}: {_plain(text)}" for name, text in _openness(table).items()),
         " ".join(remark).strip(),
     ]
     notes = [f"<sup>{number}</sup> {_plain(text)}" for text, number in shown.notes.items()]
     return [part for part in (*parts, *notes) if part]
+
+
+def _openness(table: Table) -> dict[str, str]:
+    """Return what was fitted to print and what an honest protocol gives, where it is said."""
+    said = {FITTED: table.fitted, HONEST: table.honest}
+    return {name: text for name, text in said.items() if text}
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -264,7 +274,7 @@ def _entry(shown: ShownTable, cell: Cell) -> Entry:
 
 def _facts(shown: ShownTable) -> dict[str, str]:
     table = shown.table
-    facts = {"Agreement": agreement([table]), "Protocol": table.protocol}
+    facts = {"Agreement": agreement([table]), "Protocol": table.protocol, **_openness(table)}
     if table.remark or table.errata:
         errata = f" Errata: {', '.join(table.errata)}." if table.errata else ""
         facts["Differences"] = table.remark + errata

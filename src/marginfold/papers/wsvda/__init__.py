@@ -10,7 +10,14 @@ import numpy as np
 from marginfold.linalg.tall import Array
 from marginfold.papers.wsvda import runs
 from marginfold.papers.wsvda.runs import HEADS, PROBLEMS, STUDY, study_tasks
-from marginfold.protocols.cells import PERCENT, Evidence, best_by_seed, cell, mean_by_seed
+from marginfold.protocols.cells import (
+    PERCENT,
+    Evidence,
+    best_by_seed,
+    cell,
+    mean_by_seed,
+    nested_means,
+)
 from marginfold.protocols.published_numbers import printed
 from marginfold.protocols.records import Record, RecordStore
 from marginfold.protocols.results import Cell, Figure, Panel, Series, Table, scatter_series
@@ -22,6 +29,19 @@ REMARK = (
     "The paper prints neither how the rows of wine 2v3 were split, nor the classes, folds and "
     "coding of splice, nor the ridge that WSVDA depends on, and where a task has nothing left to "
     "part it goes on with whatever its solver returns, while we stop."
+)
+
+FITTED = (
+    "Folds (how many, and that they are windows of the file), the scaling of each set, the classes "
+    "and the coding of splice, the cost, the ridge and the shrinkage of LDA: none of these is "
+    "printed, and they were chosen among several by how near KNN and NC, and then the other "
+    "columns, come to print."
+)
+"""What was chosen by the printed numbers."""
+
+HONEST = (
+    "With random folds and the dimension chosen inside the training rows (Table 3, random folds), "
+    "mean accuracy over the data sets (instead of that of the dimension best on the test rows)"
 )
 
 SHUFFLED_REMARK = (
@@ -85,7 +105,9 @@ def _as_printed(evidence: Evidence, size: StudySize) -> Table:
     )
     title = "Classification results"
     errata = ("E14", "E15", "E18")
-    return _table("", title, cells, f"{text} {_settings()} {_readings()}", REMARK, errata)
+    made = _table("", title, cells, f"{text} {_settings()} {_readings()}", REMARK, errata)
+    nested = nested_means(_shuffled(evidence, size).cells)
+    return replace(made, fitted=FITTED, honest=f"{HONEST}: {nested}." if nested else "")
 
 
 def _shuffled(evidence: Evidence, size: StudySize) -> Table:
