@@ -168,7 +168,7 @@ class SVMPCA(Projection):
 
     def __init__(
         self,
-        n_components: int | str | None = 2,
+        n_components: int | Literal["cv"] | None = 2,
         *,
         kernel: KernelLike = "linear",
         bias: bool = True,
