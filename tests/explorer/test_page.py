@@ -288,6 +288,19 @@ def test_the_copied_script_gives_what_is_on_the_screen(look):
         np.testing.assert_allclose(drawn["coordinates"], Z, rtol=0, atol=1e-6 * np.abs(Z).max())
 
 
+def test_a_map_of_the_method_before_says_that_the_next_one_is_under_way(wine):
+    held = []
+    wine.page.route("**/api/plan", held.append)
+    wine.choose(1, "WSVDA")
+    wine.card(1).locator(".over .busy").wait_for()
+    while not held:
+        wine.page.wait_for_timeout(10)
+    wine.page.unroute("**/api/plan")
+    held[0].continue_()
+    wine.wait_for("WSVDA", "LSVA")
+    assert "WSVDA" in {body["method"] for _, body, _ in wine.frames("fit")}
+
+
 def test_files_are_saved_and_say_the_same_as_the_map(wine, tmp_path):
     wine.card(2).get_by_role("button", name="Export", exact=True).click()
     saved = {}

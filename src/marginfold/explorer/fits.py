@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,6 +32,7 @@ from marginfold.model_selection.suspects import Suspects, suspect_rows
 from marginfold.protocols.permutation import PermutationResult, graph_permutation_test
 from marginfold.protocols.splits import folds
 from marginfold.protocols.statistics import Share
+from marginfold.runtime.jit import without_compiling
 from marginfold.runtime.progress import report
 
 NEIGHBORS = 5
@@ -102,6 +103,16 @@ class Path:
     coordinates: Array
     errors: list[Share]
     seconds: float
+
+
+def promptly(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that does not compile what it runs.
+
+    Short fits add up in a worker until compiling would pay, and then somebody waits for it who has
+    moved a slider: a path of 1.1 s took 30 s on a busy machine.
+    """
+    with without_compiling():
+        return function(*args)
 
 
 def fit_map(estimator: Any, rows: Rows) -> Fitted:

@@ -54,6 +54,10 @@ QUICK_CELLS = 200_000
 """Cells of a table that is parted into features and labels here, and not by a worker: 150,000
 numbers take 0.03 s of CPU time, 500,000 words 0.8 s."""
 
+WORTH_COMPILING = 20.0
+"""Seconds of a fit, in the geometric middle of its plan, from which it may compile what it runs:
+that takes 5 to 10 s once for an installation, and 1 s in every process."""
+
 MOST_SUSPECTS = 500
 """Suspects that are listed."""
 
@@ -246,9 +250,15 @@ class Session:
             placed = fits.place(self._given.estimator, replace(rows, X=X))
             return self._keep(ShownMap(method, {}, placed, table, rows))
         estimator = estimator_of(method, table.size, params)
-        fitted = self.workers.run(job, fits.fit_map, estimator, rows)
+        fitted = self._run(job, method, params, fits.fit_map, estimator, rows)
         settings = settings_of(method, table.size, params)
         return self._keep(ShownMap(method, settings, fitted, table, rows))
+
+    def _run(self, job: Job, method: str, params: Mapping[str, Any], *work: Any) -> Any:
+        """Have a worker compute with a method; only long work may wait for a compiler."""
+        least, most = planned(method, self.table.size, params).seconds
+        prompt = [] if (least * most) ** 0.5 > WORTH_COMPILING else [fits.promptly]
+        return self.workers.run(job, *prompt, *work)
 
     def _keep(self, found: ShownMap) -> Answer:
         with self._lock:
@@ -261,7 +271,7 @@ class Session:
         table, rows = self.table, self.rows
         settings = settings_of(method, table.size, params)
         estimator = estimator_of(method, table.size, params)
-        found = self.workers.run(job, fits.fit_path, estimator, rows, WEIGHTS)
+        found = self._run(job, method, params, fits.fit_path, estimator, rows, WEIGHTS)
         path = ShownPath(method, settings, found, table, rows)
         with self._lock:
             number = self._paths.add(path)
@@ -287,7 +297,9 @@ class Session:
         if not METHODS[found.method].graph:
             raise InvalidInputError(f"{found.method} has no graph to permute; LSVA has.")
         estimator = estimator_of(found.method, found.table.size, found.params)
-        result, Z = self.workers.run(job, fits.control_map, estimator, found.rows)
+        result, Z = self._run(
+            job, found.method, found.params, fits.control_map, estimator, found.rows
+        )
         body = {
             "sentence": result.verdict,
             "p_value": result.p_value,
@@ -300,7 +312,9 @@ class Session:
         found = self._maps.get(map)
         Z = found.fitted.coordinates
         _check_axes(axes, Z)
-        drawn = self.workers.run(job, fits.draw_regions, classifier, Z[:, axes], found.rows, size)
+        drawn = self.workers.run(
+            *(job, fits.promptly, fits.draw_regions, classifier, Z[:, axes], found.rows, size)
+        )
         grid = np.searchsorted(found.table.classes, drawn.grid).astype(np.uint16)
         return {"extent": drawn.extent, "error": told(drawn.error)}, {"grid": grid}
 
@@ -341,7 +355,9 @@ class Session:
     def _suspects(self, job: Job, map: int) -> Answer:
         found = self._maps.get(map)
         estimator = estimator_of(found.method, found.table.size, found.params)
-        suspects = self.workers.run(job, fits.find_suspects, estimator, found.rows)
+        suspects = self._run(
+            job, found.method, found.params, fits.find_suspects, estimator, found.rows
+        )
         classes = found.table.classes
         labels = np.searchsorted(classes, found.rows.labels)
         suggested = np.searchsorted(classes, suspects.suggested)
