@@ -290,7 +290,7 @@ def test_the_copied_script_gives_what_is_on_the_screen(look):
 
 def test_a_map_of_the_method_before_says_that_the_next_one_is_under_way(wine):
     held = []
-    wine.page.route("**/api/plan", held.append)
+    wine.page.route("**/api/plan", lambda route: held.append(route))
     wine.choose(1, "WSVDA")
     wine.card(1).locator(".over .busy").wait_for()
     while not held:
