@@ -12,6 +12,7 @@ pipe is closed, whatever happens to the parent.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import queue
@@ -287,8 +288,11 @@ def serve() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is no answer
     child = _Child(sys.stdin.buffer, outbox)
     threading.Thread(target=child.read, daemon=True).start()
+    gc.disable()  # until all is imported: that stays
     from marginfold.explorer import fits  # noqa: F401  (so that the first call does not wait)
 
+    gc.freeze()
+    gc.enable()
     child.work()
 
 
