@@ -10,7 +10,7 @@ export function Rates({ map }: { map: MapPanel }) {
   const judge = `${fit.body.errors?.neighbors ?? 5} nearest neighbors`;
   const unknown = map.counting.error.value === null && hasServer ? "…" : "not in this file";
   return (
-    <dl class="rates" title={`Error of ${judge} among training rows; the range is the 95 % interval`}>
+    <dl class="rates" title={`Error of ${judge} among training rows on the axes that are drawn; the range is the 95 % interval`}>
       <div>
         <dt>Error on held-out rows</dt>
         <dd>{errors.heldOut?.text ?? unknown}</dd>
@@ -21,7 +21,7 @@ export function Rates({ map }: { map: MapPanel }) {
       </div>
       {all && (
         <div class="quiet">
-          <dt>on held-out rows in all {fit.k} components, not only the two drawn</dt>
+          <dt>on held-out rows in all {fit.k} components</dt>
           <dd>{all.held_out.text}</dd>
         </div>
       )}

@@ -31,7 +31,7 @@ export function RowCard() {
         <Row row={focus.row} map={focus.map} pinned={explorer.pinned.value !== null} />
       ) : placeOf(explorer) && explorer.reader.preimage.value ? (
         <>
-          <h2>No row here</h2>
+          <h2>A place without a row</h2>
           <Image image={explorer.reader.preimage.value} />
         </>
       ) : (
@@ -176,13 +176,13 @@ function Preimage({ row, map }: { row: number; map: MapPanel }) {
 function Image({ image }: { image: PreimageBody }) {
   const { numbers } = useExplorer();
   return (
-    <table class="cells">
-      <caption>A row that the map puts here</caption>
+    <table class="cells image">
+      <caption>A row that the map would put here, and the nearest row of the table</caption>
       <thead>
         <tr>
           <th scope="col">Column</th>
-          <th scope="col">There</th>
-          <th scope="col">{image.nearest === undefined ? "This row" : `Row ${numbers.value[image.nearest]}, the nearest`}</th>
+          <th scope="col">Here</th>
+          <th scope="col">{image.nearest === undefined ? "This row" : `Row ${numbers.value[image.nearest]}`}</th>
         </tr>
       </thead>
       <tbody>
