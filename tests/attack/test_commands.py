@@ -394,7 +394,7 @@ def test_a_terminal_gets_only_what_is_printable(tmp_path, model_file):
     copy(model_file, tmp_path)
     rows = [f"{row},{TITLE}" for row in ROWS[:3]]
     (tmp_path / "new.csv").write_text(table("size,age,kind,note", rows))
-    call = [sys.executable, "-m", "marginfold.cli", "predict", "m.skops", "new.csv", "--keep=note"]
+    call = [sys.executable, "-m", "marginfold", "predict", "m.skops", "new.csv", "--keep=note"]
     piped = subprocess.run(call, cwd=tmp_path, capture_output=True, timeout=120, check=True)
     assert piped.stdout.decode().count(TITLE) == 3
     parent, child = pty.openpty()

@@ -25,7 +25,7 @@ class Command:
     def __call__(self, *arguments, **options):
         path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
         return subprocess.run(
-            [sys.executable, "-m", "marginfold.cli", *map(str, arguments)],
+            [sys.executable, "-m", "marginfold", *map(str, arguments)],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"},
             capture_output=True,

@@ -228,7 +228,7 @@ def running(folder):
     path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "marginfold.cli", *COMPARISON),
+            *(sys.executable, "-m", "marginfold", *COMPARISON),
             *("--run", str(folder), "--jobs", "2"),
         ],
         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},

@@ -34,7 +34,7 @@ def test_components_are_counted_on_a_terminal(table, terminal):
     path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     arguments = ("fit", str(table), "-t", "kind", "-m", "mmda", "-d", "2")
     done = subprocess.run(
-        [sys.executable, "-m", "marginfold.cli", *arguments],
+        [sys.executable, "-m", "marginfold", *arguments],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=terminal.fd,

@@ -331,7 +331,7 @@ class command:  # noqa: N801  (used like a function)
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "marginfold.cli", "explore", *arguments],
+            [sys.executable, "-m", "marginfold", "explore", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,4 +1,4 @@
-"""``python -m marginfold.cli``."""
+"""``python -m marginfold``: the command line."""
 
 from __future__ import annotations
 
