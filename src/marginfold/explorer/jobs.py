@@ -144,7 +144,7 @@ class Workers:
         try:
             if job.cancelled:
                 raise CancelledError("cancelled before it began.")
-            worker = self._taken()
+            worker = self._taken(job)
             try:
                 return worker.run(job, function, args)
             finally:
@@ -160,13 +160,24 @@ class Workers:
         for worker in ended:
             worker.end()
 
-    def _taken(self) -> _Worker:
-        """Return a worker that is free, one that has begun if there is such, else a new one."""
-        with self._lock:
-            self._free = sorted(filter(lambda worker: worker.alive, self._free), key=_is_ready)
-            if self._free:
-                return self._free.pop()
-        return self._begin()
+    def _taken(self, job: Job) -> _Worker:
+        """Return a worker that is ready: a new one, or one that ends its work before that is."""
+        while not job.cancelled:
+            with self._lock:
+                for worker in self._free:
+                    if worker.ready or not worker.alive:
+                        self._free.remove(worker)
+                        break
+                else:
+                    worker = None
+                coming = len(self._free) > 0
+            if worker is not None and (worker.alive or not worker.ready):
+                return worker  # one that died as it began tells so when it is given work
+            if worker is None:
+                if not coming:
+                    self.warm()
+                time.sleep(TICK)
+        raise CancelledError("cancelled before it began.")
 
     def _begin(self) -> _Worker:
         worker = _Worker()
@@ -268,10 +279,6 @@ class _Worker:
             while True:
                 self._inbox.put(pickle.load(self._process.stdout))
         self._inbox.put(("gone",))
-
-
-def _is_ready(worker: _Worker) -> bool:
-    return worker.ready
 
 
 def _error(name: str, message: str) -> Exception:
