@@ -13,7 +13,7 @@ const INPUTS: Record<string, string> = {
 
 /**
  * Two self-contained ES modules, built by mode: `page` (page.js, page.css, page.html) for the server and the
- * exported file, `widget` (widget.js) for anywidget. No hash and no date: the same sources give the same bytes.
+ * exported file, `widget` (widget.js, beside page.css) for anywidget. No hash and no date: the same sources give the same bytes.
  */
 export default defineConfig(({ mode }) => ({
   build: {
@@ -30,9 +30,19 @@ export default defineConfig(({ mode }) => ({
     },
   },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  plugins: mode === "page" ? [copyPage()] : [],
+  plugins: mode === "page" ? [copyPage()] : mode === "widget" ? [dropStyle()] : [],
   test: { include: ["src/**/*.test.{ts,tsx}"] },
 }));
+
+/** The widget wears the sheet of the page. */
+function dropStyle() {
+  return {
+    name: "drop-style",
+    generateBundle(_: unknown, bundle: Record<string, unknown>) {
+      for (const name of Object.keys(bundle).filter((each) => each.endsWith(".css"))) delete bundle[name];
+    },
+  };
+}
 
 /** web/index.html becomes page.html as it is. */
 function copyPage() {

@@ -29,7 +29,7 @@ def wine(workers: Workers) -> Session:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    with Server(Table.of(open_table("iris"))) as found:
+    with Server(lambda: Table.of(open_table("iris"))) as found:
         thread = threading.Thread(target=found.run)
         thread.start()
         yield found

@@ -110,6 +110,15 @@ def test_progress_is_told_while_the_work_goes_on(workers):
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
 
+def test_a_short_fit_compiles_nothing_even_where_compiling_would_pay(monkeypatch):
+    monkeypatch.setenv("MARGINFOLD_COMPILE", "always")
+    with Session(Table.of(open_table("iris"))) as session:
+        session.handle("fit", {"method": "LSVA"})
+        session.handle("path", {"method": "LSVA"})
+        loaded = "'numba' in __import__('sys').modules"
+        assert not session.workers.run(Job(), eval, loaded)
+
+
 def test_errors_of_the_library_come_back_as_they_are_and_defects_by_name(workers):
     with pytest.raises(InvalidInputError, match="not this way"):
         workers.run(Job(), slow_calls.refuse)

@@ -62,7 +62,7 @@ def test_only_a_map_on_a_path_offers_its_slider(page):
     fits = {body["method"]: body for (call, _), (_, body, _) in found.items() if call == "fit"}
     assert fits["LSVA"]["has"]["path"]
     assert not fits["PCA"]["has"]["path"]
-    assert not any(fits["LSVA"]["has"][name] for name in ("loadings", "control", "suspects"))
+    assert not any(fits["LSVA"]["has"][name] for name in ("preimage", "control", "suspects"))
     paths = [body for (call, _), (_, body, _) in found.items() if call == "path"]
     assert len(paths) == 1
     assert paths[0]["weights"][paths[0]["chosen"]] == fits["LSVA"]["params"]["graph_weight"]
@@ -73,6 +73,45 @@ def test_a_path_is_within_a_pixel(session, page):
     _, whole = session.handle("path", {"method": "LSVA", "params": {}})
     lost = whole["steps"].astype(int) - kept["steps"]
     assert 0 <= lost.min() <= lost.max() < 65536 / 4000
+
+
+def test_loadings_computed_from_the_cells_are_those_of_the_session():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(rng.random(120) < 0.1, np.nan, rng.normal(2000.0, 5.0, 120)),
+            "shape": rng.choice(["round", "long", ""], 120),
+            "always": 1.0,
+            "count": rng.integers(0, 9, 120),
+        }
+    )
+    with Session(array_table(frame, rng.choice(["a", "b", "c"], 120))) as session:
+        map_ = session.handle("fit", {"method": "LSVA"})[0]["map"]
+        found = answers(session.page([map_]))
+        rule = found["loadings", json.dumps({"map": map_})][1]["columns"]
+        cells = found["rows", "{}"][1]
+        for row in range(120):
+            values = dict(zip(cells["columns"], cells["cells"][row], strict=True))
+            wanted = session.handle("loadings", {"map": map_, "row": row})[0]["columns"]
+            assert {each["name"] for each in wanted} == {each["name"] for each in rule}
+            for each in wanted:
+                column = next(one for one in rule if one["name"] == each["name"])
+                text = values[each["name"]]
+                moved = column["words"].get(text)
+                if moved is None:
+                    moved = np.array(column["start"]) + np.array(column["slope"]) * float(text)
+                np.testing.assert_allclose(moved[:2], each["push"], atol=2e-3)
+
+
+def test_every_pair_of_axes_has_its_errors(session, page):
+    found = answers(page)
+    described = found["describe", "{}"][1]
+    for each in described["maps"]:
+        body = found["fit", json.dumps(each, sort_keys=True)][1]
+        for axes in ([0, 1], [0, 2], [1, 2]):
+            asked = {"map": body["map"], "axes": axes}
+            kept = found["errors", json.dumps(asked, sort_keys=True)][1]
+            assert kept == json.loads(json.dumps(session.handle("errors", asked)[0]))
 
 
 def test_cells_of_all_rows_are_there(session, page):

@@ -12,6 +12,7 @@ import pytest
 from browsers import Screen, busy_share, explored, inside
 from sklearn.datasets import load_wine
 
+from marginfold.explorer.fits import Rows, held_out_error
 from marginfold.explorer.methods import estimator_of
 from marginfold.explorer.table import Table, open_table
 
@@ -288,6 +289,18 @@ def test_the_copied_script_gives_what_is_on_the_screen(look):
         np.testing.assert_allclose(drawn["coordinates"], Z, rtol=0, atol=1e-6 * np.abs(Z).max())
 
 
+def test_a_map_of_the_method_before_says_that_the_next_one_is_under_way(wine):
+    held = []
+    wine.page.route("**/api/plan", lambda route: route.continue_() if held else held.append(route))
+    wine.choose(1, "WSVDA")
+    wine.card(1).locator(".over .busy").wait_for()
+    while not held:
+        wine.page.wait_for_timeout(10)
+    held[0].continue_()
+    wine.wait_for("WSVDA", "LSVA")
+    assert "WSVDA" in {body["method"] for _, body, _ in wine.frames("fit")}
+
+
 def test_files_are_saved_and_say_the_same_as_the_map(wine, tmp_path):
     wine.card(2).get_by_role("button", name="Export", exact=True).click()
     saved = {}
@@ -303,6 +316,19 @@ def test_files_are_saved_and_say_the_same_as_the_map(wine, tmp_path):
     assert saved[".png"].read_bytes().startswith(b"\x89PNG")
     assert "<svg" in saved[".svg"].read_text(encoding="utf-8")
     assert saved[".skops"].stat().st_size > 1000
+
+
+def test_a_place_without_a_row_says_which_row_would_stand_there(wine):
+    box = wine.map(1).bounding_box()
+    wine.page.mouse.move(box["x"] + 0.95 * box["width"], box["y"] + 0.5 * box["height"])
+    table = wine.page.locator(".rowcard .image tbody tr")
+    table.first.wait_for()
+    params, body, _ = wine.frames("preimage")[-1]
+    assert params["axes"] == [0, 1]
+    pca = placed("PCA")
+    assert params["at"][0] > pca[WINE.held_out, 0].max()
+    shown = [row.split("\t")[:2] for row in table.all_inner_texts()]
+    assert shown == [[each["name"], each["value"]] for each in body["columns"]]
 
 
 def save_page(screen, folder):
@@ -341,6 +367,14 @@ def test_one_file_works_without_a_server_and_asks_nobody(wine, look, tmp_path):
     alone.page.mouse.move(at[0] + box["x"] + 0.3, at[1] + box["y"])
     alone.page.locator(".rowcard h2", has_text=f"Row {name}").wait_for()
     assert alone.page.locator(".rowcard .cells td").count() > 3
+    moved = alone.page.locator(".rowcard .loadings tbody tr th")
+    moved.first.wait_for()
+    assert set(moved.all_inner_texts()) <= {str(column) for column in WINE.frame.columns}
+    alone.card(1).get_by_role("button", name="Axes", exact=True).click()
+    alone.card(1).get_by_label("PCA 4 up").check()
+    rows = Rows(WINE.encoded, WINE.labels, WINE.held_out)
+    error = str(held_out_error(placed("PCA")[:, [0, 3]], rows))
+    alone.card(1).locator(".rates dd", has_text=error).first.wait_for()
     assert alone.requests == [file.as_uri()]
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+import pandas
 import pytest
 from browsers import Screen
 
 from marginfold.cli import main
+from marginfold.compare.runs import PICTURES
+from marginfold.explorer.one_file import KEPT_ID
 
 MOST_BYTES = 2_000_000
 """Size of a report, at most."""
@@ -57,6 +61,40 @@ def test_without_scripts_the_drawings_are_there(opened):
     screen = opened(java_script_enabled=False)
     assert screen.page.locator("#pictures svg.chart").first.is_visible()
     assert not screen.page.locator("#app").is_visible()
+
+
+def test_the_contents_lead_to_drawings_also_beside_live_maps(opened):
+    screen = opened()
+    screen.page.locator("canvas[data-renderer]").nth(1).wait_for()
+    screen.page.locator("nav summary").click()
+    for number in (1, 3):
+        screen.page.locator(f"nav a[href='#pictures.{number}']").click()
+        drawing = screen.page.locator(f"[id='pictures.{number}'] svg.chart")
+        drawing.wait_for()
+        assert drawing.evaluate(
+            "(drawing) => drawing.getBoundingClientRect().top < innerHeight && "
+            "drawing.getBoundingClientRect().bottom > 0"
+        )
+        assert screen.page.locator("#pictures .block svg.chart:visible").count() == 1
+    assert screen.page.locator("canvas[data-renderer]").first.is_visible()
+
+
+def test_the_report_of_5000_rows_with_all_maps_is_below_2_mb(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(5, size=5000)
+    X = rng.normal(size=(5000, 30)) + 1.5 * rng.normal(size=(5, 30))[labels]
+    frame = pandas.DataFrame(X.round(4)).add_prefix("column ").assign(kind=labels)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    options = ["--methods", "PCA,LDA", "--repeats", "1", "--run", str(tmp_path / "run")]
+    file = tmp_path / "report.html"
+    command = ["compare", str(tmp_path / "rows.csv"), "--target", "kind", *options]
+    assert main([*command, "--report", str(file)]) == 0
+    page = file.read_text(encoding="utf-8")
+    (drawn,) = re.findall(r'<section id="pictures">.*?</section>', page, flags=re.DOTALL)
+    (answers,) = re.findall(rf'id="{KEPT_ID}">.*?</script>', page, flags=re.DOTALL)
+    assert drawn.count("<use ") >= 2 * 1000
+    each = (len(drawn) + len(answers)) / 2  # more than a map takes: the rows are among it once
+    assert len(page.encode()) + (len(PICTURES) - 2) * each < MOST_BYTES
 
 
 @pytest.mark.parametrize("width", [390, 2560])

@@ -188,6 +188,22 @@ def test_errors_are_those_of_nearest_neighbors_on_rows_that_are_not_their_own(wi
     assert error["text"].endswith(f"of {held_out.sum()} rows")
 
 
+def test_errors_are_those_of_the_axes_that_are_drawn_and_of_all_components(wine):
+    body, arrays = wine.handle("fit", {"method": "PCA"})
+    Z, held_out, labels = arrays["coordinates"].astype(float), wine.table.held_out, wine.table.codes
+
+    def error(*axes):
+        Z_train, y_train = Z[~held_out][:, axes], labels[~held_out]
+        judge = KNeighborsClassifier(5).fit(Z_train, y_train)
+        return np.mean(judge.predict(Z[held_out][:, axes]) != labels[held_out])
+
+    assert body["errors"]["held_out"]["value"] == pytest.approx(error(0, 1))
+    assert body["errors"]["all"]["held_out"]["value"] == pytest.approx(error(0, 1, 2, 3))
+    for axes in ([2, 3], [3, 2], [1, 1]):
+        other, _ = wine.handle("errors", {"map": body["map"], "axes": axes})
+        assert other["held_out"]["value"] == pytest.approx(error(*sorted(set(axes))))
+
+
 def test_a_path_equals_separate_fits_within_its_step(wine):
     body, arrays = wine.handle("path", {"method": "LSVA", "params": {"n_components": 2}})
     assert body["weights"] == WEIGHTS

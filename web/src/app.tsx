@@ -1,5 +1,7 @@
+import { effect } from "@preact/signals";
 import { render } from "preact";
 import { App } from "./panels/App";
+import { dark } from "./panels/theme";
 import { Explorer, type Mode } from "./state/explorer";
 import type { Transport } from "./transport/transport";
 
@@ -16,9 +18,13 @@ interface MountOptions {
 export function mount(root: HTMLElement, transport: Transport, options: MountOptions = {}): () => void {
   const explorer = options.explorer ?? new Explorer(transport, options.mode ?? MODES[transport.kind]);
   root.classList.add("marginfold", explorer.mode);
+  const unlight = effect(() => {
+    root.style.colorScheme = dark.value ? "dark" : "light";
+  });
   render(<App explorer={explorer} />, root);
   void explorer.describe();
   return () => {
+    unlight();
     explorer.close();
     render(null, root);
   };

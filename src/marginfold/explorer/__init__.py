@@ -5,24 +5,32 @@ and answers calls; it knows nothing of the web.  `marginfold.explorer.server` pu
 tab of a browser.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from marginfold.explorer.session import Session
-from marginfold.explorer.table import Opened, Table, open_table
-
 if TYPE_CHECKING:
+    from marginfold.explorer.session import Session
+    from marginfold.explorer.table import Opened, Table, open_table
     from marginfold.explorer.widget import Explorer
 
 __all__ = ["Explorer", "Opened", "Session", "Table", "open_table"]
 
+_HOME = {
+    "Explorer": "widget",
+    "Opened": "table",
+    "Session": "session",
+    "Table": "table",
+    "open_table": "table",
+}
+"""The module of each name: imported when it is asked for, so that a server begins at once and the
+widget's package is needed for the widget alone."""
+
 
 def __getattr__(name: str) -> Any:
-    """Import the widget when it is asked for: it needs a package that the rest does not."""
-    if name != "Explorer":
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from marginfold.runtime.extras import require
+    if name == "Explorer":
+        from marginfold.runtime.extras import require
 
-    require("anywidget")
-    from marginfold.explorer.widget import Explorer
-
-    return Explorer
+        require("anywidget")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -23,6 +23,8 @@ NOTHING: dict[str, Any] = {
     "split": {"seed": 0, "share": 0.0, "training": 0, "held_out": 0},
     "notes": [],
     "methods": [],
+    "edits": 0,
+    "edited": None,
 }
 """What is described where no table is open."""
 
@@ -40,9 +42,9 @@ def map_body(
         "gain": _listed(estimator, "gain_", "explained_variance_ratio_"),
         "new_gain": _listed(estimator, "new_gain_"),
         "errors": {
-            "held_out": told(fitted.held_out_error),
-            "training": told(fitted.training_error),
-            "about": f"{fits.NEIGHBORS} nearest neighbors in {_axes(k)}",
+            **told_errors(fitted.drawn),
+            "all": told_errors(fitted.whole),
+            "neighbors": fits.NEIGHBORS,
         },
         "seconds": fitted.seconds,
         "gap": _largest(estimator, "gap_"),
@@ -58,6 +60,11 @@ def map_body(
     }
 
 
+def told_errors(errors: fits.Errors) -> dict[str, Any]:
+    """Return both errors of a map."""
+    return {"held_out": told(errors.held_out), "training": told(errors.training)}
+
+
 def told(share: Share) -> dict[str, Any]:
     """Return an error with its interval and its sentence."""
     return {
@@ -67,10 +74,6 @@ def told(share: Share) -> dict[str, Any]:
         "n": share.n,
         "text": str(share),
     }
-
-
-def _axes(k: int) -> str:
-    return "1 component" if k == 1 else f"all {k} components"
 
 
 def _listed(estimator: Any, *names: str) -> list[float] | None:

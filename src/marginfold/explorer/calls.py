@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
-from marginfold.errors import InvalidParameterError
+from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.validation.parameters import Choice, Constraint, Number, shown
 
 MOST_LETTERS = 10_000
@@ -16,6 +17,9 @@ MOST_LETTERS = 10_000
 
 MOST_ROWS = 200_000
 """Rows that a session shows; of more a sample is drawn."""
+
+MOST_BYTES = 200_000_000
+"""Bytes of a table that is sent, also unpacked."""
 
 MOST_IDS = 50_000
 """Numbers of rows in one call."""
@@ -139,6 +143,7 @@ CALLS: dict[str, Call] = {
     "fit": Call(METHOD, {"params": {}}),
     "path": Call(METHOD, {"params": {}}),
     "path_map": Call({"path": IDENTITY, "index": Whole(0, 999)}),
+    "errors": Call({"map": IDENTITY, "axes": AXES}),
     "control": Call({"map": IDENTITY}),
     "rows": Call({"ids": Each(ROW)}),
     "loadings": Call({"map": IDENTITY, "row": ROW, "axes": AXES}, {"axes": [0, 1]}),
@@ -202,3 +207,18 @@ def checked(name: str, params: Any) -> dict[str, Any]:
                 f"{parameter} of {name} must be {constraint}; got {shown(whole[parameter])}."
             )
     return whole
+
+
+def parsed(content: bytes) -> Any:
+    """Return the parameters of a call that were sent as JSON; numbers that JSON has not are null.
+
+    Examples
+    --------
+    >>> from marginfold.explorer.calls import parsed
+    >>> parsed(b'{"map": 1, "at": [NaN]}')
+    {'map': 1, 'at': [None]}
+    """
+    try:
+        return json.loads(content or b"{}", parse_constant=lambda name: None)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"the parameters are no JSON ({error}).") from None

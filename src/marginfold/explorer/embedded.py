@@ -24,12 +24,14 @@ MOST_CELLS = 60_000
 
 STYLE = """
 .live:not(:has(canvas)) { display: none; }
-.live:has(canvas) ~ * { display: none; }
+.live:has(canvas) ~ :not(:target, :has(:target)) { display: none; }
+.live:has(canvas) ~ .more > .block:not(:target) { display: none; }
 .live.marginfold.static { min-height: 0; }
 .live .header, .live .foot, .live .rates { display: none; }
 .live h2 { margin: 0; padding: 0; border: 0; }
 """
-"""Where maps are drawn they stand for what follows them; the report has its own heading."""
+"""Where maps are drawn they stand for what follows them, except for a drawing that a link of the
+contents leads to; the report has its own heading."""
 
 
 def live_maps(maps: Sequence[RowMap], *, rows: LabelledTable, target: str) -> Live:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,6 +32,7 @@ from marginfold.model_selection.suspects import Suspects, suspect_rows
 from marginfold.protocols.permutation import PermutationResult, graph_permutation_test
 from marginfold.protocols.splits import folds
 from marginfold.protocols.statistics import Share
+from marginfold.runtime.jit import without_compiling
 from marginfold.runtime.progress import report
 
 NEIGHBORS = 5
@@ -73,27 +74,45 @@ class Rows:
         return np.flatnonzero(~self.held_out)
 
 
+@dataclass(frozen=True)
+class Errors:
+    """The errors of neighbors on held-out rows, and on the training rows that the fit has seen."""
+
+    held_out: Share
+    training: Share
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted map with the images of all rows and its errors."""
+    """A fitted map: the images of all rows, its errors on its first two axes and on all."""
 
     estimator: Any
     coordinates: Array
-    held_out_error: Share
-    training_error: Share
+    drawn: Errors
+    whole: Errors
     seconds: float
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Fits over graph weights, the first two coordinates of all rows, and held-out errors."""
+    """Fits over graph weights, the first two coordinates of all rows, and held-out errors there."""
 
     estimators: list[Any]
     weights: list[float]
     coordinates: Array
     errors: list[Share]
     seconds: float
+
+
+def promptly(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that does not compile what it runs.
+
+    Short fits add up in a worker until compiling would pay, and then somebody waits for it who has
+    moved a slider: a path of 1.1 s took 30 s on a busy machine.
+    """
+    with without_compiling():
+        return function(*args)
 
 
 def fit_map(estimator: Any, rows: Rows) -> Fitted:
@@ -113,8 +132,14 @@ def place(fitted: Any, rows: Rows) -> Fitted:
     report("rows", 1, 3)
     Z = np.asarray(fitted.transform(rows.X), dtype=np.float64)
     report("error", 2, 3)
-    errors = held_out_error(Z, rows), training_error(Z, rows)
-    return Fitted(fitted, Z, *errors, time.perf_counter() - begun)
+    drawn = count_errors(Z[:, :2], rows)
+    whole = count_errors(Z, rows) if Z.shape[1] > 2 else drawn
+    return Fitted(fitted, Z, drawn, whole, time.perf_counter() - begun)
+
+
+def count_errors(Z: Array, rows: Rows) -> Errors:
+    """Return the errors of neighbors in these coordinates."""
+    return Errors(held_out_error(Z, rows), training_error(Z, rows))
 
 
 def fit_path(estimator: Any, rows: Rows, weights: Sequence[float]) -> Path:
@@ -128,7 +153,7 @@ def fit_path(estimator: Any, rows: Rows, weights: Sequence[float]) -> Path:
         for done, fitted in enumerate(fits):
             report("steps of the path", done, len(fits))
             Z = np.asarray(fitted.transform(rows.X), dtype=np.float64)
-            errors.append(held_out_error(Z, rows, PATH_JUDGES, PATH_JUDGED))
+            errors.append(held_out_error(Z[:, :2], rows, PATH_JUDGES, PATH_JUDGED))
             shown.append(following(two_axes(Z), shown[-1] if shown else None))
     return Path(fits, list(weights), np.stack(shown), errors, time.perf_counter() - begun)
 

@@ -15,12 +15,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from marginfold.errors import InvalidInputError
-from marginfold.linalg.tall import Array
+
+if TYPE_CHECKING:
+    from marginfold.linalg.tall import Array
 
 DTYPES = ("f4", "u1", "u2", "u4", "i4")
 """Types of arrays: what pages have views of."""

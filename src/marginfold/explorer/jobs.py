@@ -12,6 +12,7 @@ pipe is closed, whatever happens to the parent.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import queue
@@ -143,7 +144,7 @@ class Workers:
         try:
             if job.cancelled:
                 raise CancelledError("cancelled before it began.")
-            worker = self._taken()
+            worker = self._taken(job)
             try:
                 return worker.run(job, function, args)
             finally:
@@ -159,13 +160,24 @@ class Workers:
         for worker in ended:
             worker.end()
 
-    def _taken(self) -> _Worker:
-        """Return a worker that is free, one that has begun if there is such, else a new one."""
-        with self._lock:
-            self._free = sorted(filter(lambda worker: worker.alive, self._free), key=_is_ready)
-            if self._free:
-                return self._free.pop()
-        return self._begin()
+    def _taken(self, job: Job) -> _Worker:
+        """Return a worker that is ready: a new one, or one that ends its work before that is."""
+        while not job.cancelled:
+            with self._lock:
+                for worker in self._free:
+                    if worker.ready or not worker.alive:
+                        self._free.remove(worker)
+                        break
+                else:
+                    worker = None
+                coming = len(self._free) > 0
+            if worker is not None and (worker.alive or not worker.ready):
+                return worker  # one that died as it began tells so when it is given work
+            if worker is None:
+                if not coming:
+                    self.warm()
+                time.sleep(TICK)
+        raise CancelledError("cancelled before it began.")
 
     def _begin(self) -> _Worker:
         worker = _Worker()
@@ -269,10 +281,6 @@ class _Worker:
         self._inbox.put(("gone",))
 
 
-def _is_ready(worker: _Worker) -> bool:
-    return worker.ready
-
-
 def _error(name: str, message: str) -> Exception:
     """Return the error that a worker had."""
     kind = getattr(errors, name, None)
@@ -287,8 +295,11 @@ def serve() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is no answer
     child = _Child(sys.stdin.buffer, outbox)
     threading.Thread(target=child.read, daemon=True).start()
+    gc.disable()  # until all is imported: that stays
     from marginfold.explorer import fits  # noqa: F401  (so that the first call does not wait)
 
+    gc.freeze()
+    gc.enable()
     child.work()
 
 

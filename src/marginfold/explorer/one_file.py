@@ -13,11 +13,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marginfold.errors import MarginfoldError
 from marginfold.explorer.frames import frame
-from marginfold.linalg.tall import Array
+
+if TYPE_CHECKING:
+    from marginfold.linalg.tall import Array
 
 STATIC = Path(__file__).parent / "static"
 """The page as it was built."""
@@ -38,7 +40,7 @@ FILE_BITS = 12
 """Bits of a coordinate along a path: 4096 places, more than a map has pixels, in three quarters of
 the size.  With both, 5000 rows x 30 columns and 30 weights take 1.7 MB instead of 2.4."""
 
-NEEDS_A_SERVER = ("loadings", "preimage", "control", "suspects")
+NEEDS_A_SERVER = ("preimage", "control", "suspects")
 """What a map without a server has not."""
 
 
@@ -58,9 +60,10 @@ class KeptAnswer:
         return {"call": self.call, "params": dict(self.params), "frame": text}
 
 
-def without_server(body: Mapping[str, Any], *, path: bool) -> dict[str, Any]:
-    """Return the body of a fit for a file, which has the path or has not, and nothing to ask."""
-    has = dict(body["has"]) | dict.fromkeys(NEEDS_A_SERVER, False) | {"path": path}
+def without_server(body: Mapping[str, Any], *, path: bool, loadings: bool) -> dict[str, Any]:
+    """Return the body of a fit for a file, which has path and loadings or has not."""
+    has = dict(body["has"]) | dict.fromkeys(NEEDS_A_SERVER, False)
+    has |= {"path": path, "loadings": loadings}
     return {**body, "has": has, "seconds": 0.0}
 
 

@@ -5,13 +5,13 @@ It listens on 127.0.0.1; who may call is decided by `marginfold.explorer.guard`.
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 import socket
 import tempfile
+import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,17 +19,22 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from marginfold.data.tables import SUFFIXES
-from marginfold.errors import InvalidInputError
+from marginfold.explorer.answers import Answer
+from marginfold.explorer.calls import MOST_BYTES, parsed
 from marginfold.explorer.guard import Guard
 from marginfold.explorer.jobs import Job, Workers
-from marginfold.explorer.session import Answer, Session
+from marginfold.explorer.opening import Opening, Read
 from marginfold.explorer.streams import Streams
-from marginfold.explorer.table import MOST_BYTES, Table
 from marginfold.explorer.tabs import Tabs
+
+if TYPE_CHECKING:
+    from marginfold.explorer.session import Session
 
 MOST_BODY = 5_000_000
 """Bytes of the parameters of a call; a table that is sent may have `MOST_BYTES`."""
+
+TOLD = 1.0
+"""Seconds in which pages are told why there is no table, before the server ends."""
 
 STATIC = Path(__file__).parent / "static"
 FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
@@ -37,19 +42,19 @@ NO_PAGE = "<!doctype html><title>marginfold</title><p>The page was not built: ru
 
 
 class Server:
-    """One explorer: ``with Server(table) as server: server.run()``; `address` is for the browser.
+    """One explorer: ``with Server(read) as server: server.run()``; `address` is for the browser.
 
     Parameters
     ----------
-    table : Table or None
-        What new tabs look at.
+    read : callable
+        Returns the table that new tabs look at, or None; called by `run`, while pages come up.
     port : int, default=0
         Any that is free by default.
     """
 
-    def __init__(self, table: Table | None = None, port: int = 0) -> None:
-        self.workers = Workers()
-        self._tabs = Tabs(lambda: Session(table, workers=self.workers))
+    def __init__(self, read: Read = lambda: None, port: int = 0) -> None:
+        self.workers, self._read = Workers(), read
+        self._tabs: Tabs | None = None
         self._streams = Streams()
         tcp = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP  # known as such: no delay
         self._socket = socket.socket(*tcp)
@@ -84,9 +89,13 @@ class Server:
         self._folder.cleanup()
 
     def run(self) -> None:
-        """Serve until `stop` or Ctrl-C."""
+        """Serve until `stop` or Ctrl-C; a table that cannot be read is an error."""
+        opening = Opening(self._read, lambda: threading.Timer(TOLD, self.stop).start())
+        self._tabs = Tabs(lambda job: opening.session(self.workers, job))
         self.workers.warm()
         self._uvicorn.run(sockets=[self._socket])
+        if opening.error is not None:
+            raise opening.error
 
     def stop(self) -> None:
         """End `run`, from any thread."""
@@ -108,14 +117,18 @@ class Server:
         name = request.query_params.get("name", "table.csv")[:200]
 
         def work(job: Job) -> Answer:
+            assert self._tabs is not None  # nobody calls before `run`
+            session = self._tabs.session(tab, job)
             if call == "open":
-                return self._open(self._tabs.session(tab), name, content, job)
-            return self._tabs.session(tab).handle(call, _parameters(content), job)
+                return self._open(session, name, content, job)
+            return session.handle(call, parsed(content), job)
 
         return StreamingResponse(self._streams.frames(work), media_type="application/octet-stream")
 
     def _open(self, session: Session, name: str, content: bytes, job: Job) -> Answer:
         """Open a table that was sent: a file under a name of ours, there while it is read."""
+        from marginfold.data.tables import SUFFIXES
+
         ending = next((end for end in SUFFIXES if name.lower().endswith(end)), ".csv")
         file = Path(self._folder.name) / f"{secrets.token_hex(8)}{ending}"
         try:
@@ -133,10 +146,3 @@ async def _body(request: Request, most: int) -> bytes | None:
         if len(content) > most:
             return None
     return bytes(content)
-
-
-def _parameters(content: bytes) -> Any:
-    try:
-        return json.loads(content or b"{}", parse_constant=lambda name: None)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"the parameters are no JSON ({error}).") from None

@@ -6,12 +6,9 @@ widget and exported file are transports around it.  Nothing here knows of the we
 
 from __future__ import annotations
 
-import logging
 import threading
-from base64 import b64encode
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from html import escape
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +16,16 @@ import numpy as np
 from marginfold._version import __version__
 from marginfold.data.catalogue import catalogue, status
 from marginfold.data.columns import decoded
-from marginfold.errors import CancelledError, InvalidInputError, MarginfoldError
-from marginfold.estimators.pushes import row_pushes
+from marginfold.errors import InvalidInputError
 from marginfold.explorer import fits
-from marginfold.explorer.bodies import NOTHING, map_body, told
+from marginfold.explorer.answers import Answer
+from marginfold.explorer.bodies import NOTHING, told, told_errors
 from marginfold.explorer.calls import checked
-from marginfold.explorer.exports import MEDIA, exported, file_name, picture
-from marginfold.explorer.frames import frame, quantised
+from marginfold.explorer.exports import MEDIA, exported, file_name
+from marginfold.explorer.given import Given
 from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.kept import Kept
+from marginfold.explorer.labels import Labels
 from marginfold.explorer.methods import (
     METHODS,
     estimator_of,
@@ -36,19 +34,15 @@ from marginfold.explorer.methods import (
     planned,
     settings_of,
 )
-from marginfold.explorer.one_file import FILE_DIGITS, KeptAnswer, coarser, one_file, without_server
+from marginfold.explorer.pushes import largest_pushes
+from marginfold.explorer.session_file import session_file
+from marginfold.explorer.shown import ShownMap, ShownPath
 from marginfold.explorer.source import script
 from marginfold.explorer.table import Table, open_sent, open_table, prepared_table
 from marginfold.linalg.tall import Array
 
-Answer = tuple[dict[str, Any], dict[str, Array]]
-"""The body and the arrays of an answer."""
-
 WEIGHTS = [0.0, *np.logspace(-2, 2, 29).tolist()]
 """Graph weights of a path: none, and from a hundredth to a hundred, 1 in the middle."""
-
-MOST_PUSHES = 12
-"""Columns that are named as moving a row."""
 
 MOST_CELLS = 500_000
 """Cells of the rows that one call asks for."""
@@ -60,67 +54,12 @@ QUICK_CELLS = 200_000
 """Cells of a table that is parted into features and labels here, and not by a worker: 150,000
 numbers take 0.03 s of CPU time, 500,000 words 0.8 s."""
 
+WORTH_COMPILING = 20.0
+"""Seconds of a fit, in the geometric middle of its plan, from which it may compile what it runs:
+that takes 5 to 10 s once for an installation, and 1 s in every process."""
+
 MOST_SUSPECTS = 500
 """Suspects that are listed."""
-
-LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """A map that was fitted before the session, and the rows as it takes them.
-
-    Attributes
-    ----------
-    name : str
-        What it is called among the methods.
-    estimator : estimator
-        Fitted, with ``transform``.
-    X : array
-        All rows of the table, before its own treatment of columns.
-    """
-
-    name: str
-    estimator: Any
-    X: Any
-
-    @classmethod
-    def of(cls, estimator: Any, X: Any, held_out: Any = None) -> Given:
-        """Return a fitted map with its rows, the held-out ones last."""
-        if not hasattr(estimator, "transform"):
-            raise InvalidInputError(
-                f"{type(estimator).__name__} has no transform; a map places rows by it."
-            )
-        rows = np.asarray(X) if held_out is None else np.vstack([X, held_out[0]])
-        return cls(f"{type(estimator).__name__} as fitted", estimator, rows)
-
-    def listed(self) -> dict[str, Any]:
-        """Return it as a page is told of methods."""
-        title = f"{self.name}: it was fitted before, perhaps to some of these rows"
-        plain = {"group": "map", "path": False, "graph": False, "controls": [], "why_not": None}
-        return {"name": self.name, "title": title, "plan": "fitted already", **plain}
-
-
-@dataclass(frozen=True, eq=False)
-class _Map:
-    """A fitted map with what it was fitted to."""
-
-    method: str
-    params: dict[str, Any]
-    fitted: fits.Fitted
-    table: Table
-    rows: fits.Rows
-
-
-@dataclass(frozen=True, eq=False)
-class _Path:
-    """A path with what it was fitted to."""
-
-    method: str
-    params: dict[str, Any]
-    found: fits.Path
-    table: Table
-    rows: fits.Rows
 
 
 class Session:
@@ -155,11 +94,10 @@ class Session:
         self._own = workers is None
         self.workers = Workers() if workers is None else workers
         self._lock = threading.RLock()
-        self._maps: Kept[_Map] = Kept("map")
-        self._paths: Kept[_Path] = Kept("path")
+        self._maps: Kept[ShownMap] = Kept("map")
+        self._paths: Kept[ShownPath] = Kept("path")
         self._table: Table | None = None
-        self._labels = np.empty(0)
-        self._edits: list[tuple[Array, Array]] = []
+        self._labels: Labels | None = None
         if table is not None:
             self._take(table)
 
@@ -218,21 +156,19 @@ class Session:
     def rows(self) -> fits.Rows:
         """The rows with their labels as they are now, edits included."""
         with self._lock:
-            return fits.Rows(self.table.encoded, self._labels, self.table.held_out)
+            return fits.Rows(self.table.encoded, self._edited.now, self.table.held_out)
 
     def _take(self, table: Table) -> None:
         """Look at another table, or at the same one in another way."""
         _ = table.size  # what cannot be encoded is refused before anything changes
         with self._lock:
-            self._table, self._labels = table, table.labels.copy()
-            self._edits = []
+            self._table, self._labels = table, Labels(table)
             self._maps.clear()
             self._paths.clear()
 
     def _describe(self, job: Job) -> Answer:
-        common = {"version": __version__, "sets": _sets(), "edits": len(self._edits)}
-        common["edited"] = self._edited()
-        if self._table is None:
+        common: dict[str, Any] = {"version": __version__, "sets": _sets()}
+        if self._table is None or self._labels is None:
             return NOTHING | common, {
                 "class": np.empty(0, np.uint16),
                 "held_out": np.empty(0, np.uint8),
@@ -265,8 +201,8 @@ class Session:
         if self._given is not None:
             body["methods"].insert(0, self._given.listed())
             body["maps"] = [{"method": name, "params": {}} for name in (self._given.name, "LSVA")]
-        return body | common, {
-            "class": self._codes(),
+        return body | common | self._labels.told(), {
+            "class": self._labels.codes,
             "held_out": table.held_out.astype(np.uint8),
             "number": table.row_numbers.astype(np.uint32),
         }
@@ -312,21 +248,22 @@ class Session:
         if self._given is not None and method == self._given.name:
             X = self._given.X[np.asarray(table.frame.index)]
             placed = fits.place(self._given.estimator, replace(rows, X=X))
-            return self._keep(_Map(method, {}, placed, table, rows))
+            return self._keep(ShownMap(method, {}, placed, table, rows))
         estimator = estimator_of(method, table.size, params)
-        fitted = self.workers.run(job, fits.fit_map, estimator, rows)
+        fitted = self._run(job, method, params, fits.fit_map, estimator, rows)
         settings = settings_of(method, table.size, params)
-        return self._keep(_Map(method, settings, fitted, table, rows))
+        return self._keep(ShownMap(method, settings, fitted, table, rows))
 
-    def _keep(self, found: _Map) -> Answer:
+    def _run(self, job: Job, method: str, params: Mapping[str, Any], *work: Any) -> Any:
+        """Have a worker compute with a method; only long work may wait for a compiler."""
+        least, most = planned(method, self.table.size, params).seconds
+        prompt = [] if (least * most) ** 0.5 > WORTH_COMPILING else [fits.promptly]
+        return self.workers.run(job, *prompt, *work)
+
+    def _keep(self, found: ShownMap) -> Answer:
         with self._lock:
             number = self._maps.add(found)
-        return self._map_answer(number, found)
-
-    def _map_answer(self, number: int, found: _Map) -> Answer:
-        body = map_body(found.method, found.params, found.fitted, found.table.classes)
-        coordinates = found.fitted.coordinates.astype(np.float32)
-        return {"map": number} | body, {"coordinates": coordinates}
+        return found.answer(number)
 
     def _path(self, job: Job, method: str, params: Mapping[str, Any]) -> Answer:
         if not method_named(method).path:
@@ -334,23 +271,11 @@ class Session:
         table, rows = self.table, self.rows
         settings = settings_of(method, table.size, params)
         estimator = estimator_of(method, table.size, params)
-        found = self.workers.run(job, fits.fit_path, estimator, rows, WEIGHTS)
-        path = _Path(method, settings, found, table, rows)
+        found = self._run(job, method, params, fits.fit_path, estimator, rows, WEIGHTS)
+        path = ShownPath(method, settings, found, table, rows)
         with self._lock:
             number = self._paths.add(path)
-        return self._path_answer(number, path, settings["graph_weight"])
-
-    def _path_answer(self, number: int, path: _Path, weight: float) -> Answer:
-        here = np.abs(np.array(path.found.weights) - weight).argmin()
-        body = {
-            "path": number,
-            "weights": path.found.weights,
-            "errors": [told(error) for error in path.found.errors],
-            "chosen": int(here),
-            "axes": [f"{path.method} 1", f"{path.method} 2"],
-            "seconds": path.found.seconds,
-        }
-        return body, quantised(path.found.coordinates)
+        return path.answer(number, settings["graph_weight"])
 
     def _path_map(self, job: Job, path: int, index: int) -> Answer:
         found = self._paths.get(path)
@@ -360,14 +285,21 @@ class Session:
             )
         settings = found.params | {"graph_weight": found.found.weights[index]}
         fitted = self.workers.run(job, fits.place, found.found.estimators[index], found.rows)
-        return self._keep(_Map(found.method, settings, fitted, found.table, found.rows))
+        return self._keep(ShownMap(found.method, settings, fitted, found.table, found.rows))
+
+    def _errors(self, job: Job, map: int, axes: list[int]) -> Answer:
+        found = self._maps.get(map)
+        _check_axes(axes, found.fitted.coordinates)
+        return told_errors(found.errors(axes)), {}
 
     def _control(self, job: Job, map: int) -> Answer:
         found = self._maps.get(map)
         if not METHODS[found.method].graph:
             raise InvalidInputError(f"{found.method} has no graph to permute; LSVA has.")
         estimator = estimator_of(found.method, found.table.size, found.params)
-        result, Z = self.workers.run(job, fits.control_map, estimator, found.rows)
+        result, Z = self._run(
+            job, found.method, found.params, fits.control_map, estimator, found.rows
+        )
         body = {
             "sentence": result.verdict,
             "p_value": result.p_value,
@@ -380,7 +312,9 @@ class Session:
         found = self._maps.get(map)
         Z = found.fitted.coordinates
         _check_axes(axes, Z)
-        drawn = self.workers.run(job, fits.draw_regions, classifier, Z[:, axes], found.rows, size)
+        drawn = self.workers.run(
+            *(job, fits.promptly, fits.draw_regions, classifier, Z[:, axes], found.rows, size)
+        )
         grid = np.searchsorted(found.table.classes, drawn.grid).astype(np.uint16)
         return {"extent": drawn.extent, "error": told(drawn.error)}, {"grid": grid}
 
@@ -393,16 +327,7 @@ class Session:
             raise InvalidInputError(f"{found.method} has no loadings; a linear map has.")
         _check_rows([row], table)
         _check_axes(axes, found.fitted.coordinates)
-        centre = table.encoded[found.rows.training].mean(axis=0)
-        pushes = row_pushes(estimator, table.encoded[row], centre)[axes]
-        names = np.array(table.feature_names, dtype=object)
-        whole = {name: pushes[:, names == name].sum(axis=1) for name in dict.fromkeys(names)}
-        largest = sorted(whole, key=lambda name: -float(np.abs(whole[name]).sum()))[:MOST_PUSHES]
-        values = _row_values(table, row)
-        columns = [
-            {"name": name, "value": values[name], "push": whole[name].tolist()} for name in largest
-        ]
-        return {"columns": columns}, {}
+        return {"columns": largest_pushes(found, row, axes)}, {}
 
     def _preimage(self, job: Job, map: int, at: list[float], axes: list[int]) -> Answer:
         found = self._maps.get(map)
@@ -418,7 +343,7 @@ class Session:
         row = estimator.inverse_transform([at], components)[0]
         values = decoded(table.encoder, row)
         nearest = np.linalg.norm(table.encoded - row, axis=1).argmin()
-        original = _row_values(table, int(nearest))
+        original = table.row_values(int(nearest))
         columns = [
             {"name": name, "value": value, "original": original[name]}
             for name, value in values.items()
@@ -430,7 +355,9 @@ class Session:
     def _suspects(self, job: Job, map: int) -> Answer:
         found = self._maps.get(map)
         estimator = estimator_of(found.method, found.table.size, found.params)
-        suspects = self.workers.run(job, fits.find_suspects, estimator, found.rows)
+        suspects = self._run(
+            job, found.method, found.params, fits.find_suspects, estimator, found.rows
+        )
         classes = found.table.classes
         labels = np.searchsorted(classes, found.rows.labels)
         suggested = np.searchsorted(classes, suspects.suggested)
@@ -448,62 +375,32 @@ class Session:
         return {"rows": rows, "sentence": sentence}, {}
 
     def _relabel(self, job: Job, ids: list[int], label: int) -> Answer:
-        table = self.table
-        _check_rows(ids, table)
-        if label >= len(table.classes):
-            raise InvalidInputError(
-                f"there is no class {label}; there are {len(table.classes)}, from 0."
-            )
-        locked = int(table.held_out[ids].sum())
-        if locked:
-            raise InvalidInputError(
-                f"{locked} of {len(ids)} rows are held out, and their labels are locked: they "
-                "judge the map. Take training rows only."
-            )
+        _check_rows(ids, self.table)
         with self._lock:
-            rows = np.unique(ids)
-            changed = self._labels.copy()
-            changed[rows] = table.classes[label]
-            if len(np.unique(changed[~table.held_out])) < 2:
-                raise InvalidInputError("two classes must be left among the training rows.")
-            self._edits.append((rows, self._labels[rows]))
-            self._labels = changed
-            return self._edited_answer()
+            self._edited.change(ids, label)
+            return self._edited.answer()
 
     def _undo(self, job: Job) -> Answer:
         with self._lock:
-            if not self._edits:
-                raise InvalidInputError("there is nothing to undo: no label was edited.")
-            rows, before = self._edits.pop()
-            self._labels = self._labels.copy()
-            self._labels[rows] = before
-            return self._edited_answer()
+            self._edited.undo()
+            return self._edited.answer()
 
-    def _edited_answer(self) -> Answer:
-        return {"edits": len(self._edits), "edited": self._edited()}, {"class": self._codes()}
-
-    def _edited(self) -> str | None:
-        """Say how many labels differ from the table's."""
-        if self._table is None:
-            return None
-        n = int((self._labels != self._table.labels).sum())
-        if not n:
-            return None
-        return f"{n} {'label' if n == 1 else 'labels'} edited after looking"
-
-    def _codes(self) -> Array:
-        return np.searchsorted(self.table.classes, self._labels).astype(np.uint16)
+    @property
+    def _edited(self) -> Labels:
+        """The labels of the table that is open."""
+        _ = self.table
+        assert self._labels is not None
+        return self._labels
 
     # Out of the session -------------------------------------------------------------------------
 
     def _code(self, job: Job, maps: list[dict[str, Any]]) -> Answer:
-        table = self.table
+        with self._lock:
+            table, labels = self.table, self._edited.now
         estimators = [
             (each["method"], estimator_of(each["method"], table.size, each.get("params", {})))
             for each in maps
         ]
-        with self._lock:
-            labels = self._labels
         return {"python": script(table, labels, estimators)}, {}
 
     def _export(self, job: Job, map: int, kind: str, axes: list[int], maps: list[int]) -> Answer:
@@ -536,20 +433,12 @@ class Session:
             nothing was fitted yet, PCA and LSVA with its path are.
         """
         maps = maps or self._latest_maps()
-        shown = [self._maps.get(number) for number in maps]
-        body, arrays = self._describe(Job())
-        asked = [{"method": each.method, "params": each.params} for each in shown]
-        answers = [KeptAnswer("describe", {}, body | {"maps": asked}, arrays), self._kept_rows()]
-        for number, each, request in zip(maps, shown, asked, strict=True):
-            path = self._path_of(each)
-            fit_body, coordinates = self._map_answer(number, each)
-            kept = without_server(fit_body, path=path is not None)
-            answers.append(KeptAnswer("fit", request, kept, coordinates))
-            if path is not None:
-                weight = each.params["graph_weight"]
-                path_body, steps = self._path_answer(*path, weight)
-                answers.append(KeptAnswer("path", request, path_body, coarser(steps)))
-        return one_file(self.table.opened.name, answers, _plainly(shown))
+        shown = {number: self._maps.get(number) for number in maps}
+        paths = [
+            next((each for each in self._paths.items() if each[1].holds(one)), None)
+            for one in shown.values()
+        ]
+        return session_file(self._describe(Job()), list(shown.items()), paths)
 
     def _latest_maps(self) -> list[int]:
         if not self._maps.items():
@@ -560,38 +449,6 @@ class Session:
                     self.handle("path", {"method": body["method"], "params": body["params"]})
         latest = {each.method: number for number, each in reversed(self._maps.items())}
         return list(latest.values())[-MOST_MAPS:]
-
-    def _kept_rows(self) -> KeptAnswer:
-        """Return the cells of all rows, or of none where they are too many for a file."""
-        table = self.table
-        columns = [str(name) for name in table.opened.frame.columns]
-        fits_in = len(table.labels) * len(columns) <= MOST_CELLS
-        cells = table.cells(np.arange(len(table.labels)), FILE_DIGITS) if fits_in else []
-        return KeptAnswer("rows", {}, {"columns": columns, "cells": cells}, {})
-
-    def _path_of(self, shown: _Map) -> tuple[int, _Path] | None:
-        """Return the path that a map lies on, if it was computed."""
-        for number, path in self._paths.items():
-            same = path.method == shown.method and path.rows.labels is shown.rows.labels
-            if same and _but_weight(path.params) == _but_weight(shown.params):
-                return number, path
-        return None
-
-
-def answered(call: Callable[[], Answer]) -> bytes:
-    """Return the last frame of a call: its result, or the error that it ended with."""
-    try:
-        return frame("result", *call())
-    except CancelledError as error:
-        kind, message = "Cancelled", str(error)
-    except MarginfoldError as error:
-        kind, message = type(error).__name__, str(error)
-    except MemoryError:
-        kind, message = "TooLargeError", "the memory ran out; take fewer rows or another method."
-    except Exception as error:
-        LOG.exception("a call failed")
-        kind, message = "Unexpected", f"{type(error).__name__}: {error}"
-    return frame("error", {"type": kind, "message": message})
 
 
 def _sets() -> list[str]:
@@ -608,25 +465,3 @@ def _check_rows(ids: list[int], table: Table) -> None:
 def _check_axes(axes: list[int], Z: Array) -> None:
     if max(axes) >= Z.shape[1]:
         raise InvalidInputError(f"there is no axis {max(axes)}; the map has {Z.shape[1]}, from 0.")
-
-
-def _row_values(table: Table, row: int) -> dict[str, str]:
-    names = [str(name) for name in table.opened.frame.columns]
-    return dict(zip(names, table.cells(np.array([row]))[0], strict=True))
-
-
-def _but_weight(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in params.items() if name != "graph_weight"}
-
-
-def _plainly(maps: list[_Map]) -> str:
-    """Return pictures of maps and their errors as HTML, for a page whose scripts are off."""
-    parts = []
-    for shown in maps:
-        Z = fits.two_axes(shown.fitted.coordinates)
-        drawing = picture("png", shown.table, shown.rows.labels, Z, shown.method, [0, 1])
-        source = f"data:image/png;base64,{b64encode(drawing).decode()}"
-        text = f"Held-out error: {shown.fitted.held_out_error}"
-        image = f'<img alt="{escape(shown.method)}" src="{source}">'
-        parts.append(f"<figure>{image}<figcaption>{escape(text)}</figcaption></figure>")
-    return "".join(parts)

@@ -7,9 +7,9 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from marginfold.explorer.answers import Answer, answered
 from marginfold.explorer.frames import frame
 from marginfold.explorer.jobs import Job
-from marginfold.explorer.session import Answer, answered
 
 THREADS = 16
 """Calls that are answered at once; fits among them wait for a worker."""

@@ -28,7 +28,7 @@ from marginfold.data.reading import AS_FOUND, Reading
 from marginfold.data.tables import is_set
 from marginfold.data.target import check_columns
 from marginfold.errors import InvalidInputError, MarginfoldError
-from marginfold.explorer.calls import MOST_ROWS
+from marginfold.explorer.calls import MOST_BYTES, MOST_ROWS
 from marginfold.linalg.tall import Array
 from marginfold.protocols.splits import hold_out
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 MOST_CELLS = 50_000_000
 """Numbers of a table that a session holds, rows times columns: 400 MB."""
 
-MOST_BYTES, PIECE = 200_000_000, 1 << 20
-"""Bytes of a file that is sent, also unpacked; bytes that are unpacked at a time."""
+PIECE = 1 << 20
+"""Bytes that are unpacked at a time."""
 
 MOST_CLASSES = 1000
 """Classes that a map can show."""
@@ -369,6 +369,11 @@ class Table:
         part = self.opened.frame.iloc[np.asarray(self.frame.index)[ids]]
         texts = [[_text(value, digits) for value in part[name].tolist()] for name in part.columns]
         return [list(row) for row in zip(*texts, strict=True)]
+
+    def row_values(self, row: int) -> dict[str, str]:
+        """Return the cells of a row by the names of their columns."""
+        names = [str(name) for name in self.opened.frame.columns]
+        return dict(zip(names, self.cells(np.array([row]))[0], strict=True))
 
 
 def most_rows(opened: Opened, ignored: Collection[str] = ()) -> int:

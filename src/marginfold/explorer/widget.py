@@ -13,9 +13,11 @@ import anywidget
 import traitlets
 
 from marginfold.errors import InvalidInputError
+from marginfold.explorer.answers import answered
 from marginfold.explorer.frames import frame
+from marginfold.explorer.given import Given
 from marginfold.explorer.jobs import Job, Workers
-from marginfold.explorer.session import Given, Session, answered
+from marginfold.explorer.session import Session
 from marginfold.explorer.table import array_table
 from marginfold.runtime.files import write_file
 
@@ -62,7 +64,7 @@ class Explorer(anywidget.AnyWidget):
     """
 
     _esm = STATIC / "widget.js"
-    _css = STATIC / "widget.css"
+    _css = STATIC / "page.css"
 
     selection = traitlets.List(traitlets.Int()).tag(sync=True)
     weight = traitlets.Float(None, allow_none=True).tag(sync=True)

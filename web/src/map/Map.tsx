@@ -21,8 +21,8 @@ export interface MapProps {
   extent?: [number, number, number, number] | null;
   /** A view that the person has chosen; null to show everything. */
   onView?(view: View | null): void;
-  /** The row under the pointer, or the nearest to the middle after a key; null where there is none. */
-  onHover?(row: number | null, at: Place): void;
+  /** The row under the pointer, or the nearest to the middle after a key, and the place in the map's own numbers; null where there is none. */
+  onHover?(row: number | null, place: [number, number] | null): void;
   /** The row that was clicked, null for a click beside all rows. */
   onPick?(row: number | null): void;
   onLasso?(rows: Uint32Array, how: How): void;
@@ -72,6 +72,7 @@ export function Map(props: MapProps) {
     const row = nearest(grid.current, ...unproject(view, size, at), reach / view.scale, state, view.stretch);
     return row < 0 ? null : row;
   };
+  const placeAt = (at: Place) => unproject(act.current!.view, act.current!.size, at);
   const show = (next: View) => {
     const { props, view, everything } = act.current!;
     const [out, into] = ZOOM_RANGE.map((range) => range * everything.scale);
@@ -94,7 +95,7 @@ export function Map(props: MapProps) {
       zoom: zoomBy,
       hover(at) {
         setKeyed(false);
-        act.current?.props.onHover?.(at && rowAt(at), at ?? { left: 0, top: 0 });
+        act.current?.props.onHover?.(at && rowAt(at), at && placeAt(at));
       },
       click: (at) => act.current?.props.onPick?.(rowAt(at)),
       fit: () => act.current?.props.onView?.(null),
@@ -118,7 +119,7 @@ export function Map(props: MapProps) {
     if (!known) return;
     event.preventDefault();
     setKeyed(true);
-    requestAnimationFrame(() => act.current && props.onHover?.(rowAt(middle, 3 * REACH), middle));
+    requestAnimationFrame(() => act.current && props.onHover?.(rowAt(middle, 3 * REACH), placeAt(middle)));
   };
 
   return (

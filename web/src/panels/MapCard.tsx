@@ -26,6 +26,7 @@ export function MapCard({ map, number }: { map: MapPanel; number: number }) {
         <div class="plot" onFocusOut={() => explorer.hover(null, map)}>
           <PanelPicture map={map} number={number} />
           <div class="over">
+            <Busy of={map.planning} />
             <Busy of={map.fitting} />
             <Problem of={map.fitting} />
             <Pending map={map} />

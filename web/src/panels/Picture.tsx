@@ -99,7 +99,7 @@ function Linked({ map, picture, view, onView, description, extent, regions }: Li
       description={description}
       dark={dark.value}
       onView={onView}
-      onHover={(row) => explorer.hover(row, map)}
+      onHover={(row, place) => explorer.hover(row, map, picture.spread ? null : place)}
       onPick={(row) => explorer.pin(row, map)}
       onLasso={(rows, how) => explorer.select(rows, how)}
     />

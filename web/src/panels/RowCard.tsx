@@ -1,6 +1,8 @@
 /** The row under the pointer or pinned: its cells, the columns that move it on the map, and what its place stands for. */
 
 import { useSignalEffect } from "@preact/signals";
+import type { PreimageBody } from "../state/calls";
+import type { Explorer } from "../state/explorer";
 import type { MapPanel } from "../state/panel";
 import { useExplorer } from "./context";
 import { Mark } from "./Legend";
@@ -15,18 +17,35 @@ export function RowCard() {
     const focus = explorer.pinned.value ?? explorer.hovered.value;
     focus?.map.result.value;
     focus?.map.axes.value;
+    focus?.map.step.value;
     void explorer.reader.focus(focus?.row ?? null, focus?.map ?? null);
+  });
+  useSignalEffect(() => {
+    const place = placeOf(explorer);
+    explorer.reader.point(place?.map ?? null, place?.place ?? null);
   });
   const focus = explorer.pinned.value ?? explorer.hovered.value;
   return (
     <section class={`rowcard ${explorer.pinned.value ? "pinned" : focus ? "" : "empty"}`} aria-label="One row">
       {focus ? (
         <Row row={focus.row} map={focus.map} pinned={explorer.pinned.value !== null} />
+      ) : placeOf(explorer) && explorer.reader.preimage.value ? (
+        <>
+          <h2>A place without a row</h2>
+          <Image image={explorer.reader.preimage.value} />
+        </>
       ) : (
         <p class="quiet">Point at a mark to see its row; click to pin it. Drag with Shift, or use the lasso, to select rows in all maps.</p>
       )}
     </section>
   );
+}
+
+/** The place under the pointer, where no row is in focus and the map has a way back to the columns. */
+function placeOf(explorer: Explorer) {
+  const place = explorer.pinned.value || explorer.hovered.value ? null : explorer.pointed.value;
+  const fit = place?.map.result.value;
+  return fit?.body.has.preimage && fit.k > 1 && place?.map.whole.value ? place : null;
 }
 
 function Row({ row, map, pinned }: { row: number; map: MapPanel; pinned: boolean }) {
@@ -136,7 +155,7 @@ function Push({ size, words }: { size: number; words: string }) {
 
 /** What a row at the pinned row's place would look like. */
 function Preimage({ row, map }: { row: number; map: MapPanel }) {
-  const { reader, numbers } = useExplorer();
+  const { reader } = useExplorer();
   const fit = map.result.value!;
   const image = reader.preimage.value;
   const at = () => Array.from(fit.coordinates.subarray(row * fit.k, (row + 1) * fit.k));
@@ -150,14 +169,20 @@ function Preimage({ row, map }: { row: number; map: MapPanel }) {
       </div>
     );
   }
+  return <Image image={image} />;
+}
+
+/** The row that stands at a place of the map, beside the nearest of the table. */
+function Image({ image }: { image: PreimageBody }) {
+  const { numbers } = useExplorer();
   return (
-    <table class="cells">
-      <caption>A row that the map puts here</caption>
+    <table class="cells image">
+      <caption>A row that the map would put here, and the nearest row of the table</caption>
       <thead>
         <tr>
           <th scope="col">Column</th>
-          <th scope="col">There</th>
-          <th scope="col">{image.nearest === undefined ? "This row" : `Row ${numbers.value[image.nearest]}, the nearest`}</th>
+          <th scope="col">Here</th>
+          <th scope="col">{image.nearest === undefined ? "This row" : `Row ${numbers.value[image.nearest]}`}</th>
         </tr>
       </thead>
       <tbody>

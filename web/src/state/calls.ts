@@ -70,6 +70,12 @@ export interface ErrorRate {
   text: string;
 }
 
+/** The errors of neighbors on two axes, or on all components. */
+export interface ErrorsBody {
+  held_out: ErrorRate;
+  training: ErrorRate;
+}
+
 export interface FitBody {
   map: string | number;
   method: string;
@@ -78,7 +84,7 @@ export interface FitBody {
   gain: number[] | null;
   new_gain: number[] | null;
   /** Null in a file that holds the places of rows alone. */
-  errors: { held_out: ErrorRate; training: ErrorRate; about?: string } | null;
+  errors: (ErrorsBody & { all: ErrorsBody; neighbors: number }) | null;
   seconds: number;
   gap: number | null;
   notes: string[];

@@ -161,11 +161,24 @@ describe("fitting", () => {
   });
 });
 
+describe("the errors beside a map", () => {
+  test("are those of the axes that are drawn, in either order", async () => {
+    const map = explorer.maps.value[pca];
+    const first = map.errors.value?.heldOut?.text;
+    map.setAxes([2, 1]);
+    expect(map.errors.value).toEqual({ heldOut: null, training: null });
+    await settled();
+    expect(map.errors.value?.heldOut?.text).toBe("1 and 2");
+    map.setAxes([1, 0]);
+    expect(map.errors.value?.heldOut?.text).toBe(first);
+  });
+});
+
 describe("the slider over the graph weight", () => {
   test("draws a step without a call and takes its held-out error from the path", () => {
     const map = explorer.maps.value[lsva];
-    const calls = transport.calls.length;
     map.setAxes([1, 2]);
+    const calls = transport.calls.length;
     map.slide(3);
     expect(transport.calls).toHaveLength(calls);
     expect(map.axes.value).toEqual([0, 1]);

@@ -45,6 +45,8 @@ export class Explorer {
   readonly tool = signal<"pan" | "lasso">("pan");
   /** The row under the pointer and the map it is pointed at in. */
   readonly hovered = signal<{ row: number; map: MapPanel } | null>(null);
+  /** The place under the pointer where no row is, in the numbers of the two axes of its map. */
+  readonly pointed = signal<{ place: [number, number]; map: MapPanel } | null>(null);
   readonly pinned = signal<{ row: number; map: MapPanel } | null>(null);
   /** The columns that the person left out. */
   readonly ignored = signal<readonly string[]>([]);
@@ -136,6 +138,7 @@ export class Explorer {
     batch(() => {
       this.maps.value = this.maps.value.filter((each) => each !== map);
       if (this.hovered.value?.map === map) this.hovered.value = null;
+      if (this.pointed.value?.map === map) this.pointed.value = null;
       if (this.pinned.value?.map === map) this.pinned.value = null;
     });
   }
@@ -167,8 +170,9 @@ export class Explorer {
     });
   }
 
-  /** Point at a row (or at nothing) in a map. */
-  hover(row: number | null, map: MapPanel): void {
+  /** Point at a row, at a place beside all rows, or at nothing in a map. */
+  hover(row: number | null, map: MapPanel, place: [number, number] | null = null): void {
+    this.pointed.value = row === null && place ? { place, map } : null;
     const hovered = this.hovered.value;
     if (hovered?.row === row && hovered?.map === map) return;
     this.hovered.value = row === null ? null : { row, map };
@@ -302,6 +306,7 @@ export class Explorer {
       this.selection.value = new Uint32Array();
       this.hidden.value = new Set();
       this.hovered.value = null;
+      this.pointed.value = null;
       this.pinned.value = null;
     });
   }

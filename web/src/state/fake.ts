@@ -63,6 +63,7 @@ export class FakeTransport implements Transport {
     path: () => path(),
     path_map: ({ index }) => fit("LSVA", { C: 1, graph_weight: WEIGHTS[index] }, WEIGHTS[index] + 1),
     control: () => ({ ...fit("LSVA", {}, 3), body: { sentence: "The graph helps (p = 0.01).", p_value: 0.01, observed: 0.04, permuted: [0.2] } }),
+    errors: ({ axes }) => ({ body: { held_out: rate(axes.join(" and ")), training: rate("seen") }, arrays: {} }),
     rows: ({ ids }) => ({
       body: { columns: ["width", "height"], cells: ids.map((id: number) => [String(id), String(id * 2)]) },
       arrays: {},
@@ -120,6 +121,10 @@ export class FakeTransport implements Transport {
   }
 }
 
+function rate(text: string) {
+  return { value: 0.5, low: 0.4, high: 0.6, n: 30, text };
+}
+
 /** Let everything that was resolved run. */
 export async function settled(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 0));
@@ -140,7 +145,7 @@ function fit(name: string, params: Params, scale: number): Answer<FitBody> {
       axes: ["axis 1", "axis 2", "axis 3"],
       gain: [0.6, 0.3, 0.1],
       new_gain: null,
-      errors: { held_out: error, training: error },
+      errors: { held_out: error, training: error, all: { held_out: error, training: error }, neighbors: 5 },
       seconds: 0.01,
       gap: null,
       notes: [],

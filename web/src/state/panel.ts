@@ -6,6 +6,7 @@ import type { Answer, FrameArray } from "../transport/transport";
 import type {
   ControlBody,
   ErrorRate,
+  ErrorsBody,
   FitBody,
   Method,
   Params,
@@ -63,6 +64,8 @@ export class MapPanel {
   readonly classifier = signal<RegionClassifier | null>(null);
   readonly regions = signal<Regions | null>(null);
   readonly suspects = signal<SuspectsBody | null>(null);
+  /** The errors on the axes that are drawn, where these are not the first two. */
+  readonly axesErrors = signal<ErrorsBody | null>(null);
 
   readonly fitting: Latest;
   readonly planning: Latest;
@@ -70,19 +73,33 @@ export class MapPanel {
   readonly controlling: Latest;
   readonly dividing: Latest;
   readonly suspecting: Latest;
+  readonly counting: Latest;
+
+  /** Whether the result is what is drawn; between two fits of a path it is not. */
+  readonly whole: ReadonlySignal<boolean> = computed(
+    () => this.path.value === null || this.step.value === null || this.step.value === this.resultStep.value,
+  );
 
   /** What is drawn now. */
   readonly picture: ReadonlySignal<Picture | null> = computed(() => {
     const [path, step, fit] = [this.path.value, this.step.value, this.result.value];
-    if (path && step !== null && step !== this.resultStep.value) return pictureOfStep(path, step);
+    if (path && step !== null && !this.whole.value) return pictureOfStep(path, step);
     return fit && pictureOf(fit.coordinates, fit.k, this.axes.value);
   });
 
-  /** The held-out and the training error of what is drawn; the latter is null between two fits of a path. */
-  readonly errors: ReadonlySignal<{ heldOut: ErrorRate; training: ErrorRate | null } | null> = computed(() => {
+  /** The errors on the axes that are drawn; null where they are not known: on training rows between two fits of a path. */
+  readonly errors: ReadonlySignal<{ heldOut: ErrorRate | null; training: ErrorRate | null } | null> = computed(() => {
     const [path, step, fit] = [this.path.value, this.step.value, this.result.value];
-    if (path && step !== null && step !== this.resultStep.value) return { heldOut: path.body.errors[step], training: null };
-    return fit?.body.errors ? { heldOut: fit.body.errors.held_out, training: fit.body.errors.training } : null;
+    if (path && step !== null && !this.whole.value) return { heldOut: path.body.errors[step], training: null };
+    if (!fit?.body.errors) return null;
+    const errors = this.firstAxes ? fit.body.errors : this.axesErrors.value;
+    return { heldOut: errors?.held_out ?? null, training: errors?.training ?? null };
+  });
+
+  /** The errors in all components, where these are more than are drawn. */
+  readonly allErrors: ReadonlySignal<ErrorsBody | null> = computed(() => {
+    const fit = this.result.value;
+    return fit?.body.errors && fit.k > 2 && this.whole.value ? fit.body.errors.all : null;
   });
 
   /** Whether the map on the screen is of earlier settings and no fit is under way. */
@@ -104,8 +121,15 @@ export class MapPanel {
     this.controlling = latest();
     this.dividing = latest();
     this.suspecting = latest();
+    this.counting = latest();
     this.method.value = method.name;
     this.params.value = startingParams(method);
+  }
+
+  /** Whether the first two axes are drawn, in either order, or the only one. */
+  get firstAxes(): boolean {
+    const [across, up] = this.axes.value;
+    return (this.result.value?.k ?? 1) < 2 || (across !== up && Math.max(across, up) === 1);
   }
 
   /** The method as the table's description lists it. */
@@ -180,7 +204,7 @@ export class MapPanel {
   /** Fetch the whole fit at the step that is drawn: all components, errors and gains. */
   async settle(): Promise<void> {
     const [path, step] = [this.path.value, this.step.value];
-    if (!path || step === null || step === this.resultStep.value || !this.explorer.hasServer) return;
+    if (!path || step === null || this.whole.value || !this.explorer.hasServer) return;
     const answer = await this.fitting.ask("path_map", { path: path.body.path, index: step }, "Fitting at this weight");
     if (!answer || this.step.value !== step) return;
     const fit = fitOf(answer);
@@ -202,8 +226,10 @@ export class MapPanel {
       this.regions.value = null;
       if (!this.explorer.hasServer) this.step.value = null;
     });
-    if (this.step.value === this.resultStep.value) void this.#divide();
-    else void this.settle();
+    if (this.whole.value) {
+      void this.#divide();
+      void this.#count();
+    } else void this.settle();
   }
 
   /** Show the decision regions of a classifier on the two axes; null takes them away. */
@@ -227,7 +253,17 @@ export class MapPanel {
 
   /** Stop everything that runs for this map. */
   cancel(): void {
-    for (const each of [this.fitting, this.planning, this.pathing, this.controlling, this.dividing, this.suspecting]) each.cancel();
+    for (const each of [this.fitting, this.planning, this.pathing, this.controlling, this.dividing, this.suspecting, this.counting]) each.cancel();
+  }
+
+  /** Count the errors on the axes that are drawn. */
+  async #count(): Promise<void> {
+    this.axesErrors.value = null;
+    this.counting.cancel();
+    if (this.firstAxes) return;
+    const axes = [...this.axes.value].sort((a, b) => a - b);
+    const answer = await this.#askOfMap(this.counting, "errors", "Counting errors", { axes });
+    if (answer) this.axesErrors.value = answer.body;
   }
 
   async #divide(): Promise<void> {
@@ -256,6 +292,7 @@ export class MapPanel {
     if (Math.max(...axes) >= fit.k) this.axes.value = [0, Math.min(1, fit.k - 1)];
     this.#forgetAnswers();
     void this.#divide();
+    void this.#count();
   }
 
   #forgetAnswers(): void {

@@ -22,6 +22,9 @@ export const PAGE_ROWS = 25;
 /** How many rows' cells are kept. */
 const KEPT_ROWS = 5000;
 
+/** Milliseconds for which the pointer rests before it is asked what stands at its place. */
+const REST = 60;
+
 export class RowReader {
   /** The cells of the row that is pointed at or pinned. */
   readonly row = signal<RowCells | null>(null);
@@ -34,6 +37,7 @@ export class RowReader {
   readonly loading: Latest;
   readonly imaging: Latest;
   readonly paging: Latest;
+  #rest: ReturnType<typeof setTimeout> | undefined;
   readonly #kept = new Map<number, string[]>();
   #columns: string[] = [];
 
@@ -51,11 +55,17 @@ export class RowReader {
     await Promise.all([this.#readRow(row), this.#readLoadings(row, map)]);
   }
 
-  /** What a row at this place of the map (all its components) would look like. */
-  async askPreimage(map: MapPanel, at: number[]): Promise<void> {
+  /** What a row at this place of the map would look like: a place of all components, or of some. */
+  async askPreimage(map: MapPanel, at: number[], axes: number[] = []): Promise<void> {
     const fit = map.result.value;
-    const answer = fit && (await this.imaging.ask("preimage", { map: fit.body.map, at }, "Looking for a row there"));
+    const answer = fit && (await this.imaging.ask("preimage", { map: fit.body.map, at, axes }, "Looking for a row there"));
     if (answer) this.preimage.value = answer.body;
+  }
+
+  /** Ask what a row at the pointer would look like when it rests; null when it points at none. */
+  point(map: MapPanel | null, place: [number, number] | null): void {
+    clearTimeout(this.#rest);
+    if (map && place) this.#rest = setTimeout(() => void this.askPreimage(map, place, [...map.axes.value]), REST);
   }
 
   /** Read one page of rows for the row table. */
@@ -75,6 +85,7 @@ export class RowReader {
   }
 
   close(): void {
+    clearTimeout(this.#rest);
     for (const each of [this.reading, this.loading, this.imaging, this.paging]) each.cancel();
   }
 
@@ -89,7 +100,7 @@ export class RowReader {
 
   async #readLoadings(row: number | null, map: MapPanel | null): Promise<void> {
     const fit = map?.result.value;
-    if (row === null || !map || !fit?.body.has.loadings) {
+    if (row === null || !map || !fit?.body.has.loadings || !map.whole.value) {
       this.loading.cancel();
       this.loadings.value = null;
       return;

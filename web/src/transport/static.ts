@@ -26,6 +26,7 @@ export function staticTransport(page: KeptPage): Transport {
   return {
     kind: "static",
     async call(name, params = {}) {
+      if (name === "loadings") return loadings(answer, params as LoadingsParams);
       if (name !== "rows") return answer(keyOf(name, params));
       const all = await answer(ALL_ROWS);
       const { ids } = params as { ids: number[] };
@@ -37,6 +38,36 @@ export function staticTransport(page: KeptPage): Transport {
 
 /** The kept answer with the cells of every row. */
 const ALL_ROWS = "rows {}";
+
+/** How the cells of a column move a row: numbers by a line along each component, words and empty cells each by its own. */
+interface ColumnRule {
+  name: string;
+  slope?: number[];
+  start?: number[];
+  words: Record<string, number[]>;
+}
+
+interface LoadingsParams {
+  map: number;
+  row: number;
+  axes: number[];
+}
+
+/** Columns that are named as moving a row. */
+const MOST_PUSHES = 12;
+
+/** The columns that move a row, largest first, from its cells and the rules that the file holds. */
+async function loadings(answer: (key: string) => Promise<Answer>, { map, row, axes }: LoadingsParams): Promise<Answer> {
+  const [rules, all] = await Promise.all([answer(keyOf("loadings", { map })), answer(ALL_ROWS)]);
+  const columns = (rules.body.columns as ColumnRule[]).map(({ name, words, slope, start }) => {
+    const value: string = all.body.cells[row][all.body.columns.indexOf(name)];
+    const along = (axis: number) => (Object.hasOwn(words, value) ? words[value][axis] : start![axis] + slope![axis] * Number(value));
+    return { name, value, push: axes.map(along) };
+  });
+  const size = ({ push }: { push: number[] }) => push.reduce((sum, each) => sum + Math.abs(each), 0);
+  columns.sort((a, b) => size(b) - size(a));
+  return { body: { columns: columns.slice(0, MOST_PUSHES) }, arrays: {} };
+}
 
 async function unpack(text: string): Promise<Answer> {
   const frame = decodeFrame(await decompressed(fromBase64(text)));

@@ -172,6 +172,27 @@ describe("in an exported file", () => {
     expect(answer.arrays).toEqual(ARRAYS);
   });
 
+  test("loadings are computed from the cells of a row, largest first", async () => {
+    const kept = async (call: string, params: object, body: object) => ({ call, params, frame: await packed(encodeFrame("result", body)) });
+    const columns: object[] = [
+      { name: "size", slope: [2, 0, 1], start: [-1, 0, 0], words: { "": [0.5, 0.5, 0.5] } },
+      { name: "kind", words: { __proto__x: [0, 0, 9], constructor: [0, 0, -9] } },
+    ];
+    const cells = [
+      ["a", "3", "constructor"],
+      ["b", "", "__proto__x"],
+    ];
+    const page = {
+      answers: [await kept("loadings", { map: 4 }, { columns }), await kept("rows", {}, { columns: ["label", "size", "kind"], cells })],
+    };
+    const found = async (row: number) => (await staticTransport(page).call("loadings", { map: 4, row, axes: [0, 2] })).body.columns;
+    expect(await found(0)).toEqual([
+      { name: "kind", value: "constructor", push: [0, -9] },
+      { name: "size", value: "3", push: [5, 3] },
+    ]);
+    expect((await found(1))[1]).toEqual({ name: "size", value: "", push: [0.5, 0.5] });
+  });
+
   test("every other call says that there is no server", async () => {
     await expect(staticTransport(pageOf("")).call("fit", { method: "PCA" })).rejects.toThrow("this page has no server behind it");
   });

@@ -1,6 +1,7 @@
 """Pictures of fitted estimators and results, as scikit-learn's Displays: values that can be drawn.
 
-Making one needs no matplotlib; drawing it does.
+Making one needs no matplotlib; drawing it does.  ``plot(ax)`` draws on axes of matplotlib, without
+any in a new figure of pyplot, keeps both as ``ax_`` and ``figure_``, and returns the Display.
 """
 
 from marginfold.plotting.displays.embedding import EmbeddingDisplay

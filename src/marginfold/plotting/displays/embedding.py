@@ -206,18 +206,13 @@ class EmbeddingDisplay:
         return display.plot(ax, seen=seen)
 
     def plot(self, ax: Axes | None = None, *, seen: bool = True) -> Self:
-        """Draw the rows.
+        """Draw the rows on axes of matplotlib, and return self.
 
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
         seen : bool, default=True
             Whether rows that the fit has seen are drawn.
-
-        Returns
-        -------
-        self
         """
         require("matplotlib", extra="plot")
         from marginfold.plotting.displays import canvas

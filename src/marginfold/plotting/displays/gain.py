@@ -72,17 +72,7 @@ class GainDisplay:
         return cls(fitted.gain_, getattr(fitted, "new_gain_", None)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the bars.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
-
-        Returns
-        -------
-        self
-        """
+        """Draw the bars on axes of matplotlib, and return self."""
         require("matplotlib", extra="plot")
         from marginfold.plotting.displays import canvas
         from marginfold.plotting.drawing import draw_bars, style

@@ -68,17 +68,7 @@ class GraphTestDisplay:
         return cls(result).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the distribution and the lines.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
-
-        Returns
-        -------
-        self
-        """
+        """Draw the distribution and the lines on axes of matplotlib, and return self."""
         require("matplotlib", extra="plot")
         from marginfold.plotting.displays import canvas
         from marginfold.plotting.drawing import style

@@ -113,18 +113,13 @@ class LoadingsDisplay:
         return display.plot(ax, n_columns=n_columns)
 
     def plot(self, ax: Axes | None = None, *, n_columns: int = 10) -> Self:
-        """Draw the largest loadings as bars.
+        """Draw the largest loadings as bars on axes of matplotlib, and return self.
 
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
         n_columns : int, default=10
             Columns that are shown, at most.
-
-        Returns
-        -------
-        self
         """
         require("matplotlib", extra="plot")
         check_arguments(n_columns=(n_columns, Count(1)))

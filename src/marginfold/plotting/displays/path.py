@@ -194,17 +194,7 @@ class PathDisplay:
         ).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
-
-        Returns
-        -------
-        self
-        """
+        """Draw the curve on axes of matplotlib, and return self."""
         require("matplotlib", extra="plot")
         from marginfold.plotting.displays import canvas
         from marginfold.plotting.drawing import draw_lines, style

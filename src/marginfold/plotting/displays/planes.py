@@ -197,20 +197,15 @@ class PlanesDisplay:
         return display.plot(ax, planes=planes, seen=seen)
 
     def plot(self, ax: Axes | None = None, *, planes: bool = True, seen: bool = True) -> Self:
-        """Draw the picture.
+        """Draw the picture on axes of matplotlib, and return self.
 
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            None makes a figure of pyplot.
         planes : bool, default=True
             Whether planes are drawn, if there are any.
         seen : bool, default=True
             Whether rows that the fit has seen are drawn.
-
-        Returns
-        -------
-        self
         """
         require("matplotlib", extra="plot")
         from marginfold.plotting.displays import canvas
