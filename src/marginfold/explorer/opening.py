@@ -39,7 +39,7 @@ class Opening:
     >>> opening = Opening(lambda: Table.of(open_table("iris")))
     >>> with Workers() as workers:
     ...     opening.session(workers, Job()).table.target
-    'species'
+    'label'
     """
 
     def __init__(self, read: Read, failed: Callable[[], object] = lambda: None) -> None:
