@@ -48,6 +48,7 @@ def test_any_number_scales_from_both_sides(factor):
     for rule in (factor * TotalGraph(), TotalGraph() * factor):
         assert isinstance(rule, ScaledGraph)
         assert_allclose(rule.build(X).scatter(X), expected)
+    assert_allclose((TotalGraph() / factor).build(X).scatter(X), expected / 4)
 
 
 @pytest.mark.parametrize("factor", [-1.0, np.inf, np.nan, "2"])
