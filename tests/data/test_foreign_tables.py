@@ -60,7 +60,9 @@ BRACKETS = BASE.assign(
 MINUS = BASE.assign(
     größe=["" if np.isnan(v) else f"{v} €".replace("-", "−") for v in BASE["größe"]]
 )
-BLANKS = BASE.assign(hue=[v if v != v else f"{v}  " for v in BASE["hue"]], kind=BASE["kind"] + "\t")
+BLANKS = BASE.assign(
+    hue=[f"{v}  " if isinstance(v, str) else v for v in BASE["hue"]], kind=BASE["kind"] + "\t"
+)
 
 WAYS = {
     "comma": (text().encode(), Reading()),
