@@ -170,5 +170,11 @@ def test_no_more_directions_than_are_left():
     assert leading_directions(np.eye(R), W, 5).shape == (R, 2)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_directions_without_variance_are_left_out_in_any_unit(unit):
+    total = unit * np.diag(np.arange(R) > 1).astype(float)
+    assert leading_directions(total, np.zeros((R, 0)), R).shape == (R, R - 2)
+
+
 def test_nothing_left_is_an_empty_set():
     assert leading_directions(np.eye(R), np.eye(R), 3).shape == (R, 0)

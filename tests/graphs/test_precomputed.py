@@ -23,6 +23,21 @@ def test_any_matrix_will_do_and_the_diagonal_is_ignored(kind):
     assert (description.smallest_weight, description.largest_weight) == (1, 2)
 
 
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_the_matrix_that_was_given_stays_as_it_was(kind):
+    given = kind(PATH + np.diag([5.0, 0, -3, 1]))
+    before = given.copy()
+    PrecomputedGraph(given).build(X, sample_weight=[2, 1, 1, 1])
+    assert abs(given - before).max() == 0
+
+
+def test_weights_of_zero_that_are_stored_join_nothing():
+    stored = sp.csr_array(PATH + np.eye(4)[::-1])
+    stored[0, 3] = stored[3, 0] = stored[1, 2] = stored[2, 1] = 0.0
+    built, expected = PrecomputedGraph(stored).build(X), PATH * (PATH == 1)
+    assert_allclose(built.scatter(np.eye(4)), np.diag(expected.sum(axis=0)) - expected)
+
+
 def test_it_reproduces_the_graph_it_was_taken_from():
     rows = np.random.default_rng(0).standard_normal((40, 3))
     built = NeighborGraph(5, merge_duplicates=False).build(rows)
