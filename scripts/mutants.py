@@ -65,7 +65,12 @@ LONGER, LEAST_SECONDS = 20, 20
 """A test that takes so many times its seconds, and so many more, has met a loop without end."""
 
 SURVIVED, BY_ROOM, NOTICED, BROKEN = 0, 1, 2, 3
-OUTCOMES = {SURVIVED: "survived", BY_ROOM: "noticed by its room", NOTICED: "noticed"}
+OUTCOMES = {
+    SURVIVED: "survived",
+    BY_ROOM: "noticed by its room",
+    NOTICED: "noticed",
+    BROKEN: "could not be made",
+}
 
 COMPILED = {"svm/kernels.py", "svm/sweeps.py"}
 """What numba compiles, and calls unseen: tests in files that speak of what is compiled are run."""
@@ -281,10 +286,7 @@ class Trials:
     def _wait(self, running: dict[int, Mutant]) -> None:
         process, status = os.wait()
         code = os.waitstatus_to_exitcode(status)
-        mutant = running.pop(process)
-        if code == BROKEN:
-            raise RuntimeError(f"this mutant could not be made: {described(mutant)}")
-        self.report(mutant, OUTCOMES.get(code, "did not end"))
+        self.report(running.pop(process), OUTCOMES.get(code, "did not end"))
 
 
 @dataclass(frozen=True)
@@ -376,7 +378,8 @@ def replace(mutant: Mutant) -> None:
     new = {_key(before): after for before, after in changed_codes(mutant)}
     for function in [f for f in gc.get_objects() if isinstance(f, FunctionType)]:
         if _key(function.__code__) in new:
-            function.__code__ = new[_key(function.__code__)]
+            code, held = new[_key(function.__code__)], function.__code__.co_freevars
+            function.__code__ = code if code.co_freevars else code.replace(co_freevars=held)
 
 
 def changed_codes(mutant: Mutant) -> list[tuple[CodeType, CodeType]]:
@@ -410,7 +413,8 @@ def without_kept_code(module: ModuleType) -> None:
 
 def summarise(outcomes: list[tuple[Mutant, str]]) -> None:
     """Print how many mutants were noticed, and those that were not."""
-    survivors = [mutant for mutant, outcome in outcomes if outcome == "survived"]
+    unnoticed = ("survived", "could not be made")
+    survivors = [mutant for mutant, outcome in outcomes if outcome in unnoticed]
     for mutant in sorted(survivors, key=lambda m: (m.file, m.line)):
         print(described(mutant))
     for outcome, count in Counter(outcome for _, outcome in outcomes).most_common():
