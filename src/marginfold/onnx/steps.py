@@ -44,6 +44,7 @@ def opened(model: Any, *, last: bool = True) -> Any:
             [
                 (name, opened(step, last=last and place == len(model.steps)))
                 for place, (name, step) in places
+                if step is not None and step != "passthrough"
             ]
         )
     if hasattr(model, "best_estimator_"):
