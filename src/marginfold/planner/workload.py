@@ -146,7 +146,8 @@ def _machine_kernel(estimator: Any, rows: Rows) -> tuple[KernelLike, bool]:
         kernel = affordable_kernel(estimator.kernel, rows.n_rows, graph=graph)
     except InvalidParameterError:  # the fit will say so
         return estimator.kernel, False
-    return kernel, isinstance(kernel, ExactKernel) and not rows.blocks
+    relative = graph and estimator.penalty_graph is not None  # needs the coordinates
+    return kernel, isinstance(kernel, ExactKernel) and not relative and not rows.blocks
 
 
 def _with_parts(workload: Workload, estimator: Any, n_classes: int) -> Workload:
