@@ -362,6 +362,21 @@ def test_rows_of_another_shape_are_refused(given):
         to_onnx(model, given)
 
 
+@pytest.mark.parametrize("data", ["wine", "two cultivars"])
+def test_a_calibrated_search_answers_by_its_best_estimators(data):
+    search = PathSearchCV(GESVC(), C=[0.1, 1.0], cv=2)
+    model, X = fitted(CalibratedClassifierCV(search, cv=2), data)
+    assert "probabilities" in assert_same_answers(model, X)
+    assert isinstance(model.calibrated_classifiers_[0].estimator, PathSearchCV)
+
+
+def test_a_calibrated_search_for_a_pipeline_is_refused():
+    X, y = DATA["wine"]
+    model = CalibratedClassifierCV(SubspaceSearchCV(LSVA(2), cv=2), cv=2).fit(X, y)
+    with pytest.raises(InvalidInputError, match="put its first steps before"):
+        to_onnx(model)
+
+
 def test_steps_that_pass_rows_through_are_left_out():
     X, y = DATA["wine"]
     steps = [("none", None), ("scaler", StandardScaler()), ("same", "passthrough")]
