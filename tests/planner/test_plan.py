@@ -351,3 +351,10 @@ def test_a_penalty_graph_needs_the_coordinates_of_a_kernel():
     assert relative.memory_bytes > plain.memory_bytes
     unused = GESVC(kernel="rbf", penalty_graph="between", graph_weight=0.0)
     assert plan(unused, shape).route == "gram"
+
+
+def test_components_by_cross_validation_take_the_time_of_their_folds():
+    plain, chosen = (plan(SVMPCA(number), (3000, 200)) for number in (5, "cv"))
+    assert [step.name for step in chosen.steps if step not in plain.steps] == ["folds"]
+    assert chosen.seconds > 3 * plain.seconds
+    assert chosen.memory_bytes > plain.memory_bytes
