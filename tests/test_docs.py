@@ -161,3 +161,9 @@ def anchors(path: Path) -> set[str]:
     """The anchors of headings, on code hosts and on the site: lower case, with hyphens."""
     headings = HEADING.findall(CODE_BLOCK.sub("", path.read_text(encoding="utf-8")))
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in headings}
+
+
+def test_headings_of_docstrings_stand_on_their_own_lines() -> None:
+    joined = re.compile(r"^ *[A-Z]\w+ -{4,}.*$", re.MULTILINE)
+    sources = sorted((ROOT / "src").rglob("*.py"))
+    assert not [found for path in sources for found in joined.findall(path.read_text("utf-8"))]

@@ -234,3 +234,11 @@ def test_a_penalty_graph_that_joins_nothing_is_refused():
     nothing = PrecomputedGraph(np.zeros((len(PENALTY_ROWS),) * 2))
     with pytest.raises(GraphError, match=r"penalty graph .* no scatter.*penalty_graph=None"):
         GESVC(penalty_graph=nothing).fit(PENALTY_ROWS, PENALTY_LABELS)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_equal_means_have_no_scatter_between_them_whatever_rounding_says(kernel):
+    rows = np.concatenate([PENALTY_ROWS, -PENALTY_ROWS])
+    rows, labels = np.concatenate([rows, rows[::-1]]) + 3.7, np.repeat([0, 1], len(rows))
+    with pytest.raises(GraphError, match="the means of all classes are equal"):
+        GESVC(penalty_graph="between", kernel=kernel).fit(rows, labels)

@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marginfold import GESVC, LSVA, MMDA
+from marginfold import GESVC, LSVA, MMDA, SVMPCA
 from marginfold.errors import (
     CancelledError,
     CancelledWarning,
@@ -162,6 +162,7 @@ def test_nothing_but_unlabelled_rows_is_refused():
 BAD = {
     "a classifier": ({"estimator": GESVC()}, "estimator must be a transformer"),
     "an unlimited transformer": ({"estimator": PCA()}, "n_components is missing"),
+    "a number by cross-validation": ({"estimator": SVMPCA("cv")}, "n_components is missing"),
     "two heads": (
         {"classifier": KNeighborsClassifier(), "n_neighbors": 3},
         "cannot be used together",

@@ -17,8 +17,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
 from marginfold import (
@@ -330,6 +330,69 @@ def test_columns_of_a_frame_are_inputs_with_their_names():
         found = run(to_onnx(model, frame, dtype=dtype), feed)
         np.testing.assert_array_equal(found["label"], model.predict(frame))
         assert_near(found["scores"], model.decision_function(frame), dtype)
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow"])
+def test_frames_of_other_packages_name_the_inputs(frame):
+    X, y = DATA["wine"][0][:, :2], DATA["wine"][1]
+    columns = {"alcohol": X[:, 0], "acid": X[:, 1]}
+    package = pytest.importorskip(frame)
+    table = package.table(columns) if frame == "pyarrow" else package.DataFrame(columns)
+    feed = {name: values[:, None] for name, values in columns.items()}
+    model = GESVC().fit(X, y)
+    found = run(to_onnx(model, table, dtype=np.float64), feed)
+    np.testing.assert_array_equal(found["label"], model.predict(X))
+
+
+@pytest.mark.parametrize("columns", [["b", "a"], ["a", "c"], ["a"], ["a", "a"]])
+def test_columns_that_are_not_those_of_the_fit_are_refused(columns):
+    X, y = DATA["wine"][0][:, :2], DATA["wine"][1]
+    model = make_pipeline(StandardScaler(), GESVC()).fit(pd.DataFrame(X, columns=["a", "b"]), y)
+    given = pd.DataFrame(X[:, : len(columns)], columns=columns)
+    with pytest.raises(InvalidInputError, match=r"X has (the columns|columns of equal names)"):
+        to_onnx(model, given)
+
+
+@pytest.mark.parametrize(
+    "given", [np.zeros((3, 2)), np.zeros(13), "rows", pd.DataFrame({"a": [1]})]
+)
+def test_rows_of_another_shape_are_refused(given):
+    model = GESVC().fit(*DATA["wine"])
+    with pytest.raises(InvalidInputError, match=r"X (has \d columns; the model|must have rows)"):
+        to_onnx(model, given)
+
+
+@pytest.mark.parametrize("data", ["wine", "two cultivars"])
+def test_a_calibrated_search_answers_by_its_best_estimators(data):
+    search = PathSearchCV(GESVC(), C=[0.1, 1.0], cv=2)
+    model, X = fitted(CalibratedClassifierCV(search, cv=2), data)
+    assert "probabilities" in assert_same_answers(model, X)
+    assert isinstance(model.calibrated_classifiers_[0].estimator, PathSearchCV)
+
+
+def test_a_calibrated_search_for_a_pipeline_is_refused():
+    X, y = DATA["wine"]
+    model = CalibratedClassifierCV(SubspaceSearchCV(LSVA(2), cv=2), cv=2).fit(X, y)
+    with pytest.raises(InvalidInputError, match="put its first steps before"):
+        to_onnx(model)
+
+
+def test_steps_that_pass_rows_through_are_left_out():
+    X, y = DATA["wine"]
+    steps = [("none", None), ("scaler", StandardScaler()), ("same", "passthrough")]
+    model = Pipeline([*steps, ("method", GESVC())]).fit(X, y)
+    found = run(to_onnx(model, X, dtype=np.float64), X)
+    assert_near(found["scores"], model.decision_function(X), np.float64)
+
+
+def test_a_model_that_no_runtime_loads_is_refused():
+    X, y = DATA["wine"]
+    model = make_pipeline(PolynomialFeatures(), GESVC()).fit(X, y)  # skl2onnx mixes its types
+    assert run(to_onnx(model), X.astype(np.float32))["label"].shape == y.shape
+    try:
+        run(to_onnx(model, dtype=np.float64), X)  # a version of skl2onnx that does not
+    except InvalidInputError as error:
+        assert "Try the other dtype" in str(error)  # noqa: PT017
 
 
 def test_the_converters_serve_skl2onnx_itself():

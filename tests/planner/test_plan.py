@@ -341,3 +341,20 @@ def test_the_memory_is_within_a_factor_of_two_of_what_a_fit_takes():
 
 def test_svmpca_asks_for_leading_coordinates_only():
     assert plan(SVMPCA(3, kernel="rbf"), (5000, 20)).rank == 3
+
+
+def test_a_penalty_graph_needs_the_coordinates_of_a_kernel():
+    shape = (2000, 10)
+    plain = plan(GESVC(kernel="rbf"), shape)
+    relative = plan(GESVC(kernel="rbf", penalty_graph="between"), shape)
+    assert (plain.route, relative.route) == ("gram", "exact kernel")
+    assert relative.memory_bytes > plain.memory_bytes
+    unused = GESVC(kernel="rbf", penalty_graph="between", graph_weight=0.0)
+    assert plan(unused, shape).route == "gram"
+
+
+def test_components_by_cross_validation_take_the_time_of_their_folds():
+    plain, chosen = (plan(SVMPCA(number), (3000, 200)) for number in (5, "cv"))
+    assert [step.name for step in chosen.steps if step not in plain.steps] == ["folds"]
+    assert chosen.seconds > 3 * plain.seconds
+    assert chosen.memory_bytes > plain.memory_bytes

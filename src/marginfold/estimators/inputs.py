@@ -314,7 +314,7 @@ def prepare_rows(
     form = None if penalty.graph is None else c.form(penalty.graph).scatter
     if form is not None and penalty.against is not None:
         against = c.form(penalty.against).scatter
-        form = relative_scatter(form, against, graph=penalty.against)
+        form = relative_scatter(form, against, c.total, graph=penalty.against)
     wants_total = form is not None or getattr(estimator, "on_exhausted", None) == "pca"
     total = c.total if wants_total else None
     metric = Metric.euclidean(c.n_columns) if total is None else penalty.metric(form, total)

@@ -65,11 +65,11 @@ class MRGEPSVC(NearestPlane):
         With three or more classes: two planes for each pair of classes, and the pairs vote; or
         one plane for each class against all others (the papers' reading).
     unlabeled : object, default=None
-        Rows whose label equals this have none and act through the graph only: that of each class
-        is built on its rows and on all of these.  With labels for a tenth of the rows (six tables,
-        five partitions) that changes the error by 0.8 +- 0.7 points (linear kernel) and 0.6 +- 0.4
-        (rbf), and with ``manifold="numerator"`` by -2.1 +- 1.6 and 9.2 +- 2.6: it is of use
-        without a kernel only.
+        Rows whose label equals this have none and act through the graph, that of each class being
+        built on its rows and on all of these, and through the mean.  With labels for a tenth of
+        the rows (six tables, five partitions) that changes the error by 0.8 +- 0.7 points (linear
+        kernel) and 0.6 +- 0.4 (rbf), and with ``manifold="numerator"`` by -2.1 +- 1.6 and
+        9.2 +- 2.6: it is of use without a kernel only.
 
     Attributes
     ----------

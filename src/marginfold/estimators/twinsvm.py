@@ -108,10 +108,10 @@ class TwinSVC(NearestPlane):
         With three or more classes: two planes for each pair of classes, and the pairs vote; or
         one plane for each class against all others (the papers' reading).
     unlabeled : object, default=None
-        Rows whose label equals this have none and act through the graph only: that of each class
-        is built on its rows and on all of these.  With labels for a tenth of the rows (six tables,
-        five partitions) that changes the error by -1.1 +- 1.1 points (linear kernel) and
-        -0.3 +- 1.0 (rbf).
+        Rows whose label equals this have none and act through the graph, if there is one: that of
+        each class is built on its rows and on all of these.  (They count for the mean, too.)  With
+        labels for a tenth of the rows (six tables, five partitions) that changes the error by
+        -1.1 +- 1.1 points (linear kernel) and -0.3 +- 1.0 (rbf).
     tol : float, default=1e-8
         Relative duality gap of the hinge problems.
 

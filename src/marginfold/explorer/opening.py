@@ -70,4 +70,5 @@ class Opening:
         except BaseException as error:
             self._table.set_exception(error)
             self._failed()
-        self._done.set()
+        finally:
+            self._done.set()

@@ -72,11 +72,13 @@ class ExactKernel(KernelMap):
     share_, column_means_, mean_kernel_ : arrays and float
         Their weights, and the weighted means of the kernel that centre it (zeros if it is not).
 
-    Notes ----- Time grows with the cube and memory with the square of the number of rows: from
-    about 10,000 rows on use `LowRankKernel`.  What does not fit into memory is refused before it is
-    allocated.  Eigenvalues below 1e-10 of the largest are left out: a kernel matrix is never
-    inverted.  With `rank` time and memory grow with the square; only the leading eigenvalues are
-    looked at, so that an indefinite kernel is noticed only if they include a negative one.
+    Notes
+    -----
+    Time grows with the cube and memory with the square of the number of rows: from about 10,000
+    rows on use `LowRankKernel`.  What does not fit into memory is refused before it is allocated.
+    Eigenvalues below 1e-10 of the largest are left out: a kernel matrix is never inverted.  With
+    `rank` time and memory grow with the square; only the leading eigenvalues are looked at, so that
+    an indefinite kernel is noticed only if they include a negative one.
 
     Examples
     --------

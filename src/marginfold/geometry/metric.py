@@ -132,18 +132,19 @@ class Penalty:
         return np.asarray(1.0 / np.sqrt(a + lam * metric.theta))  # 000 eq. (2), to the power -1/2
 
 
-def relative_scatter(S: Array, against: Array, *, graph: object) -> Array:
+def relative_scatter(S: Array, against: Array, total: Array, *, graph: object) -> Array:
     """Return ``B^(-1/2) S B^(-1/2)``, B the scatter of a penalty graph with a small ridge.
 
     Its eigenvalues are the quotients ``w'S w / w'B w`` that graph embedding makes small (002 eqs.
     (5) and (6) with ``C = L^p``), so it is positive semi-definite if S is; ``graph`` is named in
-    errors.
+    errors.  A scatter that is nothing beside the total one is rounding, and refused.
 
     Examples
     --------
     >>> import numpy as np
     >>> from marginfold.geometry.metric import relative_scatter
-    >>> relative_scatter(np.diag([2.0, 6.0]), np.diag([1.0, 3.0]), graph="g").round(2)
+    >>> S, B = np.diag([2.0, 6.0]), np.diag([1.0, 3.0])
+    >>> relative_scatter(S, B, total=B, graph="g").round(2)
     array([[1.92, 0.  ],
            [0.  , 1.97]])
     """
@@ -151,10 +152,11 @@ def relative_scatter(S: Array, against: Array, *, graph: object) -> Array:
         return S
     values, Q = eigh(against)
     values = np.maximum(values, 0.0)
-    if not values.sum() > 0:
+    if has_no_scatter(float(values.sum()), total):
         raise GraphError(
             f"The penalty graph {shown(graph)} has no scatter on these rows: it joins none that "
-            "differ. Use another one, such as 'total', or penalty_graph=None."
+            "differ, or the means of all classes are equal. Use another one, such as 'total', or "
+            "penalty_graph=None."
         )
     root = (Q / np.sqrt(values + AGAINST_RIDGE * values.mean())) @ Q.T
     M = root @ S @ root

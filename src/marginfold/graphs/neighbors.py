@@ -93,10 +93,12 @@ class NeighborGraph(GraphRule):
         is used for the search alone: its ``n_neighbors`` is set to what is needed, and distances
         are Euclidean whatever its metric.
 
-    Notes ----- A search that is not known to be exact is compared with an exact one on a sample of
-    200 nodes. The share of the true neighbors that it found is ``recall`` of the graph and of its
-    description; there is a warning if it is below 0.95. For very many rows there is `AnchorGraph`
-    too, whose time grows with the rows alone.
+    Notes
+    -----
+    A search that is not known to be exact is compared with an exact one on a sample of 200 nodes.
+    The share of the true neighbors that it found is ``recall`` of the graph and of its description;
+    there is a warning if it is below 0.95. For very many rows there is `AnchorGraph` too, whose
+    time grows with the rows alone.
 
     The edge between nodes of weight m_i and m_j weighs m_i m_j W_ij, which is what all pairs of
     copies add up to. A node is represented by its first row in L; the other copies have zero

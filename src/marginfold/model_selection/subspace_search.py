@@ -248,7 +248,7 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
         if self.n_components is not None:
             return listed("n_components", self.n_components)
         most = self.estimator.n_components
-        if most is None:
+        if most is None or isinstance(most, str):
             raise InvalidParameterError(
                 f"n_components is missing: {shown(self.estimator)} does not say how many there "
                 "are. Give the numbers to try, such as n_components=[1, 2, 3]."

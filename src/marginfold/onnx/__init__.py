@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,7 +38,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
         skl2onnx.  Each column of a `TableModel` is an input; a missing word is empty.
     X : array or data frame, optional
         Some rows, if the inputs cannot be told from the model: each column of a data frame
-        becomes an input with its name.
+        becomes an input with its name.  Columns are those of the fit, in their order.
     dtype : {np.float32, np.float64}, default=np.float32
         Type of numbers that go in and come out.  Nodes of marginfold compute in float64 in either
         case, those of other steps in this type.
@@ -82,7 +83,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
     inputs = _inputs(model, X, dtype)
     options = {"zipmap": False} if is_classifier(found) else None
     try:
-        return skl2onnx.to_onnx(found, initial_types=inputs, options=options)
+        exported = skl2onnx.to_onnx(found, initial_types=inputs, options=options)
     except MarginfoldError:
         raise
     except (RuntimeError, ValueError) as error:  # of a step that is not ours
@@ -90,6 +91,8 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
             f"skl2onnx does not convert {shown(found)}: {str(error).splitlines()[0]} Replace the "
             "step that it names."
         ) from error
+    _check_types(exported, found)
+    return exported
 
 
 def register_converters() -> None:
@@ -106,6 +109,19 @@ def register_converters() -> None:
     register()
 
 
+def _check_types(exported: ModelProto, found: Any) -> None:
+    """Refuse a model that no runtime loads: steps that are not ours may mix types of numbers."""
+    from onnx.shape_inference import InferenceError, infer_shapes
+
+    try:
+        infer_shapes(exported, check_type=True, strict_mode=True)
+    except InferenceError as error:
+        raise InvalidInputError(
+            f"skl2onnx converts {shown(found)} to nodes whose types differ: "
+            f"{str(error).splitlines()[-1]}. Try the other dtype, or replace the step before."
+        ) from error
+
+
 def _inputs(model: Any, X: Any, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
     """Return names and types of the inputs."""
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
@@ -115,14 +131,62 @@ def _inputs(model: Any, X: Any, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
         kinds = [*[numbers] * len(model.numbers), *[StringTensorType] * len(model.levels)]
         return [(name, kind([None, 1])) for name, kind in zip(model.columns, kinds, strict=True)]
     if hasattr(X, "columns"):
+        columns = list(getattr(X, "column_names", X.columns))
+        _check_names(model, columns)
         return [
-            (str(name), (numbers if X[name].dtype.kind in "biuf" else StringTensorType)([None, 1]))
-            for name in X.columns
+            (str(name), (numbers if _is_number(X[name]) else StringTensorType)([None, 1]))
+            for name in columns
         ]
-    n_features = getattr(model, "n_features_in_", None) if X is None else np.shape(X)[1]
-    if n_features is None:
+    return [("X", numbers([None, _n_columns(model, X)]))]
+
+
+def _is_number(column: Any) -> bool:
+    """Return whether a column of pandas, polars or pyarrow has numbers."""
+    kind = getattr(getattr(column, "dtype", None), "kind", None)  # others than pandas have none
+    return (kind or np.asarray(column).dtype.kind) in "biuf"
+
+
+def _check_names(model: Any, names: list[Any]) -> None:
+    """Refuse columns whose order is not that of the fit: the model would take one for another."""
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"X has columns of equal names, {shown(names)}; rename them.")
+    if _selects(model):
+        return
+    fitted = getattr(model, "feature_names_in_", None)
+    if fitted is not None and list(fitted) != names:
         raise InvalidInputError(
-            f"{shown(model)} does not say how many columns it takes; give some rows: "
-            "to_onnx(model, X)."
+            f"X has the columns {shown(names)}; the model was fitted to {shown(list(fitted))}. "
+            "Give these, in this order."
         )
-    return [("X", numbers([None, n_features]))]
+    _check_number(model, len(names))
+
+
+def _selects(model: Any) -> bool:
+    """Return whether the first step looks for its columns by their names."""
+    if isinstance(model, Pipeline):
+        return _selects(model.steps[0][1])
+    return isinstance(model, ColumnTransformer)
+
+
+def _n_columns(model: Any, X: Any) -> int:
+    if X is None:
+        known = getattr(model, "n_features_in_", None)
+        if known is None:
+            raise InvalidInputError(
+                f"{shown(model)} does not say how many columns it takes; give some rows: "
+                "to_onnx(model, X)."
+            )
+        return int(known)
+    shape = np.shape(X)
+    if len(shape) != 2:
+        raise InvalidInputError(f"X must have rows and columns; got an array of shape {shape}.")
+    _check_number(model, shape[1])
+    return int(shape[1])
+
+
+def _check_number(model: Any, n_columns: int) -> None:
+    fitted = getattr(model, "n_features_in_", n_columns)
+    if n_columns != fitted:
+        raise InvalidInputError(
+            f"X has {n_columns} columns; the model was fitted to {fitted}. Give some of those rows."
+        )

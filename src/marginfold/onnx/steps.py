@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def opened(model: Any, *, last: bool = True) -> Any:
             [
                 (name, opened(step, last=last and place == len(model.steps)))
                 for place, (name, step) in places
+                if step is not None and step != "passthrough"
             ]
         )
     if hasattr(model, "best_estimator_"):
@@ -54,24 +56,33 @@ def opened(model: Any, *, last: bool = True) -> Any:
     if type(model) is StandardScaler:
         return Standardised.of(model)
     if isinstance(model, CalibratedClassifierCV):
-        _check_calibration(model)
-    elif not _is_ours(model) and not isinstance(model, (ColumnTransformer, FeatureUnion)):
+        return _opened_calibration(model)
+    if not _is_ours(model) and not isinstance(model, (ColumnTransformer, FeatureUnion)):
         _check_parts(model)
     return model
 
 
-def _check_calibration(model: CalibratedClassifierCV) -> None:
-    """Refuse calibrations that skl2onnx does not convert, or converts to something else."""
+def _opened_calibration(model: CalibratedClassifierCV) -> CalibratedClassifierCV:
+    """Return a calibration of the best estimators, if it is of searches.
+
+    Those that skl2onnx does not convert, or converts to something else, are refused.
+    """
     if model.method != "sigmoid":
         raise InvalidInputError(
             f"ONNX export of CalibratedClassifierCV knows method='sigmoid'; got {model.method!r}, "
             "which ONNX would only approximate."
         )
-    if isinstance(model.estimator, Pipeline):
-        raise InvalidInputError(
-            "ONNX export of CalibratedClassifierCV needs a classifier alone, not a pipeline; put "
-            "its first steps before: make_pipeline(StandardScaler(), CalibratedClassifierCV(...))."
-        )
+    found = copy(model)
+    found.calibrated_classifiers_ = [copy(part) for part in model.calibrated_classifiers_]
+    for part in found.calibrated_classifiers_:
+        part.estimator = opened(part.estimator)
+        if isinstance(part.estimator, Pipeline):
+            raise InvalidInputError(
+                "ONNX export of CalibratedClassifierCV needs a classifier alone, not a pipeline; "
+                "put its first steps before: make_pipeline(StandardScaler(), "
+                "CalibratedClassifierCV(...))."
+            )
+    return found
 
 
 def _check_parts(model: Any) -> None:

@@ -74,6 +74,14 @@ FLAT_COLUMNS, DENSE_NODES, DENSE_SQUARES = 4, 10_000, 1.15
 arrays of the size of that."""
 
 
+HELD_OUT = 5e-10
+"""Seconds for each row, column and singular value of a fold (4.8e-10 to 6.4e-10 in four shapes
+from 300 x 600 to 6000 x 200)."""
+
+FOLD_COPIES = 4.0
+"""Copies of the rows during a fold: distinct rows, those of the fold, their vectors."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """The cost of one step.
@@ -138,9 +146,18 @@ def _steps(work: Workload) -> Iterator[Cost]:
     if work.route == "graph":
         yield _components(work)
         return
+    if work.folds:
+        yield _folds(work)
     yield _planes(work) if work.planes else _metric(work)
     if work.solves:
         yield _solver(work)
+
+
+def _folds(work: Workload) -> Cost:
+    """Return what singular values of the other rows take, for each part that is held out."""
+    n, d = work.rows.n_rows, work.rows.n_columns
+    seconds = OVERHEAD + work.folds * HELD_OUT * n * d * min(n, d)
+    return Cost("folds", FOLD_COPIES * FLOAT * n * d, 0.0, seconds)
 
 
 def _blocks(work: Workload) -> Iterator[Cost]:

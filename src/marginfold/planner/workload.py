@@ -31,6 +31,10 @@ KERNEL_SHARE = 0.9
 """Share of the rows that the rank of an exact kernel reaches, where it is not limited."""
 
 
+FOLDS = 10
+"""Parts of the rows that ``n_components="cv"`` holds out in turn."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """The shape of the rows and what reading them costs.
@@ -81,6 +85,8 @@ class Workload:
         Problems that are solved side by side.
     planes : bool
         Whether the fit is one of a plane for each class.
+    folds : int
+        Parts of the rows that are held out to choose the number of components.
     """
 
     rows: Rows
@@ -93,6 +99,7 @@ class Workload:
     solves: int = 0
     batch: int = 1
     planes: bool = False
+    folds: int = 0
 
     @property
     def leads(self) -> bool:
@@ -146,7 +153,8 @@ def _machine_kernel(estimator: Any, rows: Rows) -> tuple[KernelLike, bool]:
         kernel = affordable_kernel(estimator.kernel, rows.n_rows, graph=graph)
     except InvalidParameterError:  # the fit will say so
         return estimator.kernel, False
-    return kernel, isinstance(kernel, ExactKernel) and not rows.blocks
+    relative = graph and estimator.penalty_graph is not None  # needs the coordinates
+    return kernel, isinstance(kernel, ExactKernel) and not relative and not rows.blocks
 
 
 def _with_parts(workload: Workload, estimator: Any, n_classes: int) -> Workload:
@@ -169,6 +177,7 @@ def _with_parts(workload: Workload, estimator: Any, n_classes: int) -> Workload:
         solves=solves,
         batch=batch,
         planes=hasattr(estimator, "tikhonov"),
+        folds=FOLDS if getattr(estimator, "n_components", None) == "cv" else 0,
     )
 
 
