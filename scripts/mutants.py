@@ -58,6 +58,7 @@ WIDE = (
     "tests/test_sample_weight.py",
     "tests/test_units_and_far_rows.py",
     "tests/estimators",
+    "tests/runtime/test_progress.py",
 )
 """Tests of what the core is for, asked when those of the room noticed nothing."""
 

@@ -51,6 +51,14 @@ def test_any_number_scales_from_both_sides(factor):
     assert_allclose((TotalGraph() / factor).build(X).scatter(X), expected / 4)
 
 
+def test_graphs_can_be_summed_as_a_list():
+    rules = [TotalGraph(), 0.5 * TotalGraph()]
+    expected = 1.5 * TotalGraph().build(X).scatter(X)
+    assert_allclose(sum(rules).build(X).scatter(X), expected)
+    with pytest.raises(TypeError):
+        sum(rules, 3)
+
+
 @pytest.mark.parametrize("factor", [-1.0, np.inf, np.nan, "2"])
 def test_factors_that_break_the_graph_are_refused(factor):
     with pytest.raises(InvalidParameterError, match="ScaledGraph of TotalGraph got factor="):
