@@ -296,26 +296,6 @@ def fuzzed(rng: random.Random) -> tuple[str, object]:
     return name, params
 
 
-def test_1000_fuzzed_calls_leave_the_server_up_small_and_quick(server: Server):
-    rng = random.Random(0)
-    kinds = {"result": 0, "error": 0}
-    with client_of(server) as client:
-        for _ in range(1000):
-            name, params = fuzzed(rng)
-            answer = client.post(f"/api/{name}", json.dumps(params).encode())
-            if answer.status_code != 200:
-                assert answer.status_code in (404, 405)
-                continue
-            kind, body, _ = list(split(answer.content))[-1]
-            kinds[kind] += 1
-            assert body.get("type") != "Unexpected", (name, params, body)
-        begun = time.perf_counter()
-        assert client.call("describe")[0] == "result"
-        assert time.perf_counter() - begun < 1.0
-    assert min(kinds.values()) > 20
-    assert memory_of(os.getpid()) < 1e9
-
-
 def memory_of(pid: int) -> float:
     """Resident bytes of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
@@ -375,6 +355,28 @@ def test_ctrl_c_ends_the_command_in_a_second_with_a_fit_running_and_leaves_no_fi
             time.sleep(0.01)
         assert workers
         assert not any(map(runs, workers))
+
+
+def test_1000_fuzzed_calls_leave_the_server_up_small_and_quick(tmp_path):
+    rng = random.Random(0)
+    kinds = {"result": 0, "error": 0}
+    with command(tmp_path, "iris", "--no-browser") as explorer:
+        client = explorer.client
+        for _ in range(1000):
+            name, params = fuzzed(rng)
+            answer = client.post(f"/api/{name}", json.dumps(params).encode())
+            if answer.status_code != 200:
+                assert answer.status_code in (404, 405)
+                continue
+            kind, body, _ = list(split(answer.content))[-1]
+            kinds[kind] += 1
+            assert body.get("type") != "Unexpected", (name, params, body)
+        begun = time.perf_counter()
+        assert client.call("describe")[0] == "result"
+        assert time.perf_counter() - begun < 1.0
+        processes = (explorer.process.pid, *children(explorer.process.pid))
+        assert sum(map(memory_of, processes)) < 1e9
+    assert min(kinds.values()) > 20
 
 
 PATIENCE = 4.0
