@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ from marginfold.graphs.anchor_graph import (
     sample_rows,
 )
 from marginfold.linalg.tall import Block, LocalBlocks, total
+from marginfold.runtime.progress import watch
 
 N = 60
 rng = np.random.default_rng(5)
@@ -242,6 +244,14 @@ def test_few_distinct_rows_are_the_anchors():
     assert (description.n_components, description.n_isolated) == (3, 1)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_of_a_row_are_one_anchor_whatever_its_digits(seed):
+    """Of squared lengths and products, the distance between copies would be a rounding error."""
+    places = np.random.default_rng(seed).standard_normal((9, 3)) + 2.0
+    points = AnchorGraph(30, 2).build(np.repeat(places, 7, axis=0)).anchors.points
+    assert_allclose(points[np.lexsort(points.T)], places[np.lexsort(places.T)], rtol=1e-13)
+
+
 @pytest.mark.parametrize("rows", [[[1.0, 2.0]], [[3.0, 3.0]] * 5])
 def test_a_single_place_is_a_graph_without_differences(rows):
     laplacian = AnchorGraph().build(rows)
@@ -326,6 +336,19 @@ def test_unlabelled_digits_help_as_much_as_with_neighbors(digits):
     ]
     assert scores[0] > scores[1] - 0.03
     assert scores[0] > scores[2] - 0.01
+
+
+def test_progress_counts_the_rows_of_all():
+    rows = np.random.default_rng(0).standard_normal((2500, 1000))
+    seen = []
+    with watch(seen.append):
+        AnchorGraph(3, 1).build(rows)
+    assert {(event.stage, event.total) for event in seen} == {
+        ("anchors", 2500),
+        ("weights on anchors", 2500),
+    }
+    for before, event in pairwise(seen):
+        assert before.done < event.done < 2500 or event.done == 0
 
 
 def test_memory_is_linear_in_the_rows():

@@ -85,6 +85,16 @@ def test_neighbors_come_nearest_first_with_exact_distances():
     assert_allclose(squared, np.sort(D, axis=1)[:, :4], rtol=1e-13)
 
 
+@pytest.mark.parametrize("d", [1, 3, 8])
+def test_neighbors_within_parts_far_from_each_other_are_exact_in_few_columns(d):
+    """At 1e9 the squared lengths of the rows have no digit left for the distances."""
+    part = rng.standard_normal((60, d))
+    X = np.vstack([part, part + 1e9])
+    D = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.fill_diagonal(D, np.inf)
+    assert_allclose(nearest(X, 4)[1], np.sort(D, axis=1)[:, :4], rtol=1e-13)
+
+
 @pytest.mark.parametrize("marker", [-1, "none", np.nan])
 def test_unlabelled_rows_are_isolated_within_classes_only(marker):
     X = rng.standard_normal((20, 2))

@@ -89,6 +89,33 @@ def test_sweeps_are_those_of_the_explicit_dual_problem(n_deflated, clear):
         assert point.bias[0] == pytest.approx(size * (y @ point.a), abs=1e-10)
 
 
+def test_visits_are_counted_row_by_row():
+    point = descent._Descent(sweeps, batch_of(60, 8).problem(0))
+    visited = 0
+    for n_sweeps in range(1, 6):
+        visited += point.active
+        point.sweep(1)
+        assert (point.n_sweeps, point.n_visits) == (n_sweeps, visited)
+    assert visited < 5 * 60
+
+
+def test_the_bias_moves_by_the_imbalance_and_its_size_doubles_while_that_hardly_shrinks():
+    """Hestenes and Powell's method of multipliers, whose penalty ends at the mean length."""
+    batch = batch_of(90, 12)
+    point = descent._Descent(sweeps, batch.problem(0))
+    y, mean, size, moved = batch.signs[0], point.sizes.mean(), point.bias_size, np.inf
+    for share in (1.0, 0.9, 0.3, 0.2, 0.19, 0.18, 0.17, 0.16, 0.15, 0.14):
+        point.a[:] = np.where(y > 0, share * batch.costs[0], 0.0)
+        bias, move = point.bias[0], size * (y @ point.a)
+        if abs(move) > max(descent.SETTLED, descent.SHRINKING * moved):
+            size = min(2.0 * size, mean)
+        moved = abs(move)
+        assert point.move_bias() == pytest.approx(moved)
+        assert point.bias[0] == pytest.approx(bias + move)
+        assert point.bias_size == pytest.approx(size)
+    assert size == pytest.approx(mean)
+
+
 def test_the_order_of_rows_is_random_and_repeats_itself():
     orders = []
     for _ in range(2):
@@ -126,6 +153,31 @@ def test_a_newton_step_that_meets_bounds_gains_all_the_same(n_sweeps, n_deflated
     assert ((point.a >= 0) & (point.a <= batch.costs[0])).all()
     assert point.bias[0] == pytest.approx(multiplier + point.bias_size * (y @ point.a), abs=1e-9)
     check_state(point, batch)
+
+
+@pytest.mark.parametrize(("n", "r", "cost"), [(120, 150, 3.0), (60, 8, 30.0)])
+@pytest.mark.parametrize("n_sweeps", [1, 2, 5])
+def test_a_newton_step_that_meets_bounds_is_the_longest_share_that_gains(n, r, cost, n_sweeps):
+    """Of the step that the ridge leaves; with more free rows than dimensions the ridge grows."""
+    batch = batch_of(n, r, cost=cost)
+    point = descent._Descent(sweeps, batch.problem(0))
+    point.sweep(n_sweeps)
+    y, c, free, before = batch.signs[0], batch.costs[0], point.is_free, point.a.copy()
+    X = explicit(batch) * y[:, None]
+    Q = X @ X.T + point.bias_size * np.outer(y, y)
+    slopes = 1.0 - X @ (X.T @ before) - point.bias[0] * y
+    system, unit = Q[np.ix_(free, free)], point.sizes.mean() * np.eye(np.count_nonzero(free))
+
+    def shares():
+        for ridge in descent.RIDGE * descent.RIDGE_GROWTH ** np.arange(descent.RIDGES):
+            step = np.linalg.solve(system + ridge * unit, slopes[free])
+            yield from (share * step for share in descent.SHARES)
+
+    changes = (np.clip(before[free] + part, 0.0, c[free]) - before[free] for part in shares())
+    expected = next(d for d in changes if slopes[free] @ d - 0.5 * d @ system @ d > 0)
+    rows = X[free]
+    assert point._newton_step(np.flatnonzero(free), rows, rows @ rows.T) == (False, True)
+    assert_allclose(point.a[free] - before[free], expected, atol=1e-9 * c.max())
 
 
 def test_newton_steps_leave_rows_at_their_bounds_and_the_others_on_the_margin():
@@ -268,6 +320,20 @@ def test_what_takes_too_many_sweeps_is_given_up():
     assert point.n_visits <= descent.SWEEPS_PER_DIMENSION * 105 * 2105 + 2000
     assert descend(batch) is None
     assert COMPILED.solve_batch(batch)[0].converged
+
+
+@pytest.mark.parametrize("power", [-30, 30])
+@pytest.mark.parametrize(("n", "r"), [(150, 120), (300, 105)])
+def test_the_unit_of_the_rows_does_not_change_a_bit(n, r, power):
+    """Powers of 2: the same steps, weights smaller by the unit and multipliers by its square."""
+    batch, unit = batch_of(n, r, cost=10.0), 2.0**power
+    centred = replace(batch, rows=SharedRows(batch.rows.features))
+    other = replace(centred, scale=unit * centred.scale, costs=centred.costs / unit**2)
+    first, second = descend(centred), descend(other)
+    assert second.n_iter == first.n_iter
+    assert_array_equal(second.coef * unit, first.coef)
+    assert_array_equal(second.dual * unit**2, first.dual)
+    assert second.gap == first.gap
 
 
 @pytest.mark.parametrize("seed", range(4))
