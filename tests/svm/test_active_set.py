@@ -258,6 +258,24 @@ def test_rows_that_differ_by_rounding_are_copies(seed, compiled):
 
 
 @BOTH_WAYS
+@pytest.mark.parametrize("apart", [1e-4, 1e-6, 1e-8])
+def test_rows_that_are_close_to_each_other_are_no_copies(apart, compiled):
+    """Their plane is that of the equations, however steep it is."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), np.where(np.arange(30) % 2, 1.0, -1.0)
+    X[:3] = 3.0 + apart * rng.standard_normal((3, 4))
+    problem = single(X, y, 1.0).problem(0)
+    free, upper = np.arange(3), np.arange(30) % 5 == 4
+    face = kernels_of(compiled).solve_equations(problem, free, upper)
+    assert face is not None
+    assert_allclose(face.excess[free], 0.0, atol=1e-13 / apart)
+    assert_allclose(face.dual[upper], 1.0)
+    size = np.abs(face.dual).max()
+    assert abs(y @ face.dual) <= 1e-12 * size
+    assert_allclose(face.coef, problem.pull(face.dual), rtol=0, atol=1e-13 * size)
+
+
+@BOTH_WAYS
 def test_the_set_without_free_rows(compiled):
     """All multipliers are at their bounds; with the sides in balance that is a solution."""
     batch = random_batch(80, 4, n_problems=1, cost=1e-6, decades=0.0)

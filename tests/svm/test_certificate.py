@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 from itertools import product
 
 import numpy as np
@@ -199,6 +200,15 @@ def test_multipliers_are_balanced_within_their_bounds(seed):
     assert (balanced <= dual).all()
     assert abs(y @ balanced) <= 1e-14 * balanced.sum()
     assert not certify(problem, np.zeros(1), np.where(y > 0, dual, 0.0), NUMPY).dual.any()
+
+
+@BOTH_WAYS
+def test_rows_outside_the_margin_cost_nothing_however_dear(compiled):
+    """What rounding may add belongs to rows on the margin: here is none, and w may be shorter."""
+    problem = single([[-1.0], [1.0]], [-1.0, 1.0], 1e12).problem(0)
+    evaluate = import_module("marginfold.svm.kernels").evaluate if compiled else NUMPY.evaluate
+    point = evaluate(problem, np.array([3.0]), np.zeros(2), 0.0)
+    assert (point.objective, point.intercept, point.coef[0]) == (4.5, 0.0, 3.0)
 
 
 def biases(f, y, c):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from svm.judging import BOTH_WAYS
 
-from marginfold.errors import SolverError
+from marginfold.errors import InvalidParameterError, SolverError
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint, LibSVM, SVMBatch
 from marginfold.svm.problem import without
@@ -51,6 +51,13 @@ def test_refusals(solver, rows, signs, costs, says):
         warnings.simplefilter("error")
         with pytest.raises(SolverError, match=f"(?i){says}"):
             solver.solve(rows, signs, costs)
+
+
+@pytest.mark.parametrize("max_iter", [-2, 1.5, True])
+def test_libsvm_takes_a_number_of_iterations_or_no_limit(max_iter):
+    assert LibSVM(max_iter=-1).solve(U, Y, 1.0).converged
+    with pytest.raises(InvalidParameterError, match="max_iter must be a whole number >= -1"):
+        LibSVM(max_iter=max_iter)
 
 
 @SOLVERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
 
 from marginfold.feature_maps.kernel_values import KernelFunction
@@ -13,6 +13,7 @@ from marginfold.svm import Automatic, InteriorPoint
 from marginfold.svm.gram import (
     GivenGram,
     RowGram,
+    certified,
     solve_gram,
     solve_in_coordinates,
 )
@@ -116,3 +117,28 @@ def test_a_solver_in_coordinates_is_converged_only_if_the_kernel_says_so(C):
     solver = InteriorPoint(tol=1e-8)
     found = solve_in_coordinates(GivenGram(RBF(X, X)), signs, np.full(100, C), solver)
     assert found.converged == (found.gap <= solver.tol)
+
+
+@pytest.mark.parametrize("power", [-24, 24])
+def test_the_unit_of_the_kernel_does_not_change_a_bit_of_the_gap(power):
+    """Powers of 2: what rounding may add is counted in the unit of the values it is added to."""
+    X, signs = noisy(60)
+    K, unit = RBF(X, X), 2.0**power
+    coefs = signs * np.random.default_rng(0).random(60)
+    f, bias, costs = K @ coefs, np.array(0.1), np.full(60, 0.7)
+    first = certified(np.diagonal(K), signs, costs, coefs, f, bias)
+    other = certified(unit * np.diagonal(K), signs, costs / unit, coefs / unit, f, bias)
+    assert_array_equal(other.objectives * unit, first.objectives)
+    assert_array_equal(other.bounds * unit, first.bounds)
+    assert_array_equal(other.gaps, first.gaps)
+
+
+@pytest.mark.parametrize("n", [40, 700])
+def test_the_spread_is_the_mean_squared_distance_from_the_mean_row(n):
+    """Of all rows in memory, of some of them elsewhere."""
+    X, _ = noisy(n)
+    expected = ((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()
+    assert GivenGram(X @ X.T).spread == pytest.approx(expected)
+    linear = KernelFunction("linear", 1.0, 1, 0.0)
+    found = RowGram((X**2).sum(axis=1), linear, X).spread
+    assert found == pytest.approx(expected, rel=1e-9 if n == 40 else 0.2)

@@ -242,6 +242,26 @@ def test_a_wrong_start_with_a_sensible_zone_ends_certified(start):
     check_same(case, solution)
 
 
+@pytest.mark.parametrize("delta", [0.5, 3.0])
+def test_a_start_with_every_row_outside_begins_anew(delta):
+    """The zone of such a plane is empty, and nothing is inside it."""
+    case = CASES["separable"]
+    solution, dual = run(case, starts=[(WRONG["huge and right"](None, case.Z.shape[1]), delta)])
+    check_honest(case, solution, dual)
+    check_same(case, solution)
+
+
+def test_the_zone_is_as_wide_wherever_the_rows_are(small_samples):
+    """It is a zone of margins, which an offset of all rows leaves as they are."""
+    near, far = (make_case(6000, 3, seed=1, offset=offset) for offset in (0.0, 1e4))
+    rows = [
+        len(sift(case.blocks(997), [case.problem], SOLVE_ZONE, tol=TOL)[0][1].numbers)
+        for case in (near, far)
+    ]
+    assert rows[0] < 4000
+    assert rows[1] == pytest.approx(rows[0], rel=0.02)
+
+
 def test_a_zone_that_grows_too_large_is_given_up():
     solution, dual = run(PLAIN, starts=[(np.zeros(6), 2.0)], largest=1499)
     assert not solution.converged
