@@ -29,7 +29,7 @@ from marginfold.runtime.progress import watch
 from marginfold.svm import InteriorPoint, interior_point
 from marginfold.svm import problem as problems
 from marginfold.svm.active_set import on_sets_of
-from marginfold.svm.interior_point import COLD, NUMPY, Start, solve
+from marginfold.svm.interior_point import COLD, NUMPY, Scaled, Start, State, solve
 from marginfold.svm.problem import SVMProblem, gap_of, single
 
 pytest.importorskip("numba")
@@ -186,6 +186,48 @@ def test_absurd_weights_to_begin_with_end_honestly(bad):
         assert n_iter <= 50
         assert point.bound <= expected.objective * (1 + 1e-9)
         assert point.objective >= expected.objective * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_an_iteration_that_cannot_move_is_given_up_at_once(bad):
+    problem = random_batch(n_problems=1).problem(0)
+    for _, n_iter in both(problem, Start(1e-2, np.full(6, bad)), max_iter=50):
+        assert n_iter <= 2
+
+
+def test_an_iteration_that_stands_still_is_ended():
+    """Rounding leaves a gap above 1e-15: then the number of iterations is not that allowed."""
+    for point, n_iter in both(random_batch(n_problems=1).problem(0), tol=1e-15, max_iter=1000):
+        assert 1e-15 < gap_of(point) <= EXACT
+        assert n_iter < 60
+
+
+@BOTH_WAYS
+def test_margins_stay_those_of_the_weights_on_the_way_from_far_off(compiled):
+    """Changes of 1e8 leave errors of 1e-8 in margins that are only added up."""
+    scaled = Scaled.of(random_batch(n_problems=1).problem(0))
+    state = State.of(scaled, Start(1e8, 1e8 * np.random.default_rng(1).standard_normal(6)))
+    (KERNELS if compiled else NUMPY).iterate(scaled, state, 0.0, 16)
+    margins = scaled.signs * (state.u @ scaled.columns) - 1.0
+    assert np.abs(margins).max() < 100
+    assert_allclose(state.t, margins, atol=1e-12)
+    assert_allclose(state.Q[0] - state.Q[1], margins, atol=1e-6)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_twice_is_a_column_of_root_two_whatever_the_units(seed, compiled):
+    """Newton matrices of equal columns are singular next to entries of 1e16."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 3))
+    y, X = np.where(X[:, 0] + rng.standard_normal(80) > 0, 1.0, -1.0), 1e6 * X
+    solver = InteriorPoint(compiled=compiled)
+    once, twice = solver.solve(np.sqrt(2) * X, y, 1e4), solver.solve(np.hstack([X, X]), y, 1e4)
+    assert once.converged
+    assert twice.converged
+    assert twice.objective == pytest.approx(once.objective, rel=1e-9)
+    both_columns = twice.coef[:3] + twice.coef[3:]
+    assert_allclose(both_columns, np.sqrt(2) * once.coef, atol=1e-6 * np.abs(once.coef).max())
 
 
 # ---------------------------------------------------------------- the certificate of any point

@@ -191,6 +191,22 @@ def test_a_path_needs_fewer_iterations_than_its_problems_alone(compiled, monkeyp
     assert sum(s.n_iter for s in in_turn) < 0.8 * sum(s.n_iter for s in single)
 
 
+def test_a_path_in_the_most_dimensions_of_the_iteration_stays_on_its_active_set():
+    """In more of them the multipliers are the start, and coordinate descent has it."""
+    r = interior_point.MANY_DIMENSIONS
+    batch = path(rows_of(150, r, seed=7), graph_weights(r, 4, decades=1e-6))
+    solutions = solve(batch)
+    assert [s.n_iter for s in solutions[1:]] == [0, 0, 0]
+    check_same(batch, 3, solutions[3], plain(batch, 3))
+
+
+def test_fewer_rows_than_a_zone_should_have_are_its_rows(monkeypatch):
+    take_route(monkeypatch, "screened only")
+    rows = rows_of(24, 6, seed=5)
+    assert len(rows.y) < policy.FEWEST * 6
+    check_path(path(rows, graph_weights(6, 5)))
+
+
 @pytest.mark.parametrize("order", ["forth", "back", "shuffled", "repeated"])
 def test_the_order_of_a_path_does_not_matter(order, route):
     index = {

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from marginfold import LSVA
-from marginfold.linalg.tall import LocalBlocks
-from marginfold.svm import Automatic, interior_point
+from marginfold.linalg.tall import LocalBlocks, SharedRows
+from marginfold.svm import Automatic, SVMBatch, interior_point
 from marginfold.svm.problem import Kernels
 
 SLACK = 1.25
@@ -125,3 +125,17 @@ def test_a_path_takes_no_more_work_than_it_did(name, work):
     fits = model.fit_path(X, y, graph_weight=weights)
     assert max(fit.gap_.max() for fit in fits) <= solver.tol
     assert work.on_all_rows(X) / (len(weights) * n_components) <= SLACK * measured
+
+
+def test_a_chain_of_rows_that_crowd_at_the_margin_takes_no_more_work_than_it_did(work):
+    """Tiny costs, one to four: the larger side is at the margin, and a wide zone would be all rows.
+
+    Work for each problem; without screening 13.
+    """
+    X, y = clouds(3500, 4, 1.0, share=0.2)
+    spectrum = np.array([0.1, 0.3, 0.6, 1.0])
+    scale = 1.0 / np.sqrt(1.0 + np.logspace(-2, 1, 6)[:, None] * spectrum)
+    signs, costs = np.tile(y, (6, 1)), np.full((6, len(y)), 1e-5)
+    batch = SVMBatch(SharedRows(X), signs, costs, scale, np.zeros((6, 4, 0)))
+    assert all(solution.converged for solution in Automatic(compiled=False).solve_batch(batch))
+    assert work.on_all_rows(X) / 6 <= SLACK * 4.4
