@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from marginfold.errors import GraphError
@@ -29,6 +29,17 @@ def test_the_matrix_that_was_given_stays_as_it_was(kind):
     before = given.copy()
     PrecomputedGraph(given).build(X, sample_weight=[2, 1, 1, 1])
     assert abs(given - before).max() == 0
+
+
+def test_a_matrix_with_entries_in_parts_and_out_of_order_stays_as_it_was():
+    """SciPy adds up the parts of an entry in place, where it needs them."""
+    parts = [1.0, 1.5, 0.5, 1.0, 2.0], [1, 2, 2, 0, 1], [0, 1, 4, 5, 5]
+    given = sp.csr_array(parts, shape=(4, 4))
+    before = given.data.copy(), given.indices.copy(), given.indptr.copy()
+    L = PrecomputedGraph(given).build(X).scatter(np.eye(4))
+    assert_allclose(L, np.diag([1.0, 3, 2, 0]) - PATH)
+    for array, copy in zip((given.data, given.indices, given.indptr), before, strict=True):
+        assert_array_equal(array, copy)
 
 
 def test_weights_of_zero_that_are_stored_join_nothing():

@@ -322,6 +322,24 @@ def test_what_takes_too_many_sweeps_is_given_up():
     assert COMPILED.solve_batch(batch)[0].converged
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_the_other_label_without_cost_change_nothing(seed):
+    """They are on the wrong side, which is nobody's concern; the mean of the rows stays."""
+    batch = batch_of(200, 110, seed=seed)
+    rows, idle = batch.rows.features + batch.rows.centre, np.zeros_like(batch.costs)
+    doubled = replace(
+        batch,
+        rows=SharedRows(np.vstack([rows, rows])),
+        signs=np.hstack([batch.signs, -batch.signs]),
+        costs=np.hstack([batch.costs, idle]),
+    )
+    expected, found = descend(batch), descend(doubled)
+    assert found.converged
+    assert not found.dual[200:].any()
+    assert_allclose(found.coef, expected.coef, atol=1e-8)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-10)
+
+
 @pytest.mark.parametrize("power", [-30, 30])
 @pytest.mark.parametrize(("n", "r"), [(150, 120), (300, 105)])
 def test_the_unit_of_the_rows_does_not_change_a_bit(n, r, power):
