@@ -1,5 +1,5 @@
-# Each row is joined with its two nearest anchors (crosses), and with
-# rows that share one.
+# Each row is joined with its two nearest anchors (crosses), and
+# with rows that share one.
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection

@@ -1,5 +1,5 @@
-# Weights are positive between classes (gray) and negative inside them
-# (red).
+# Weights are positive between classes (gray) and negative inside
+# them (red).
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection

@@ -1,5 +1,5 @@
-# Two classes that cross: a row belongs to the nearest plane, and here
-# planes are lines.
+# Two classes that cross: a row belongs to the nearest plane, and
+# here planes are lines.
 import matplotlib.pyplot as plt
 
 from marginfold import GEPSVC, PlanesDisplay

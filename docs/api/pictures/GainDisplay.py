@@ -2,9 +2,10 @@
 import matplotlib.pyplot as plt
 from sklearn.preprocessing import scale
 
-from marginfold import LSVA, GainDisplay
+from marginfold import WSVDA, GainDisplay
 from marginfold.data import load
 
 vehicle = load("vehicle")
-GainDisplay.from_estimator(LSVA(8).fit(scale(vehicle.X), vehicle.y))
+model = WSVDA(8).fit(scale(vehicle.X), vehicle.y)
+GainDisplay.from_estimator(model)
 plt.show()

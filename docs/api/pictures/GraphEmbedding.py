@@ -1,11 +1,15 @@
-# A method of one's own: neighbors of one class stay together, classes
-# move apart.
+# A method of one's own: neighbors of one class stay together,
+# classes move apart.
 import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marginfold import EmbeddingDisplay, GraphEmbedding, NeighborGraph
+from marginfold import (
+    EmbeddingDisplay,
+    GraphEmbedding,
+    NeighborGraph,
+)
 from marginfold.data import load
 
 iris = load("iris")

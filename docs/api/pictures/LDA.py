@@ -1,4 +1,5 @@
-# Thyroid glands on two linear discriminants of five laboratory tests.
+# Thyroid glands on two linear discriminants of five laboratory
+# tests.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split

@@ -1,5 +1,5 @@
-# Wines by their neighbors alone; the labels colour the rows, the fit
-# does not see them.
+# Wines by their neighbors alone; the labels colour the rows, the
+# fit does not see them.
 import matplotlib.pyplot as plt
 from sklearn.preprocessing import scale
 

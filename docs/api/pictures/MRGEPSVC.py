@@ -1,5 +1,5 @@
-# Two classes that cross, with ten labels (stars); the other rows act
-# through the neighbor graph.
+# Two classes that cross, with ten labels (stars); the other rows
+# act through the neighbor graph.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -1,5 +1,5 @@
-# Eleven vowels around a circle: a row is near the classes that it may
-# belong to.
+# Eleven vowels around a circle: a row is near the classes that it
+# may belong to.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split

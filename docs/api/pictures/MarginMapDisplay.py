@@ -1,5 +1,5 @@
-# Rows near an anchor are those that the classifier is sure of; filled
-# ones were held out.
+# Rows near an anchor are those that the classifier is sure of;
+# filled ones were held out.
 import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline

@@ -11,7 +11,7 @@ wine = load("wine")
 X, y = scale(wine.X[::3, [6, 9]]), wine.y[::3]
 laplacian = PermutedGraph(NeighborGraph(4)).build(X)
 L = laplacian.scatter(np.eye(len(X)))  # Z'LZ with Z = I
-edges = np.argwhere(np.triu(L, 1) < -1e-9)  # where W = -L is positive
+edges = np.argwhere(np.triu(L, 1) < -1e-9)  # W = -L is positive
 
 figure, ax = plt.subplots(figsize=(4.5, 3.6), layout="constrained")
 lines = LineCollection(X[edges], color="gray", lw=0.6, zorder=0)

@@ -11,7 +11,7 @@ wine = load("wine")
 X, y = scale(wine.X[::6, [6, 9]]), wine.y[::6]
 laplacian = WithinClassGraph().build(X, y)
 L = laplacian.scatter(np.eye(len(X)))  # Z'LZ with Z = I
-edges = np.argwhere(np.triu(L, 1) < -1e-9)  # where W = -L is positive
+edges = np.argwhere(np.triu(L, 1) < -1e-9)  # W = -L is positive
 
 figure, ax = plt.subplots(figsize=(4.5, 3.6), layout="constrained")
 lines = LineCollection(
