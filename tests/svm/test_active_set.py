@@ -85,6 +85,19 @@ def test_the_equations_against_all_of_them_written_down(seed, n_free):
     assert np.abs(problem.deflated.T @ found.coef).max(initial=0.0) <= 1e-12 * (1 + size)
 
 
+@BOTH_WAYS
+@pytest.mark.parametrize("n_free", [1, 2, 5])
+def test_compiled_equations_are_the_same(n_free, compiled):
+    problem = random_batch(60, 8, n_problems=1, n_deflated=1).problem(0)
+    rows = np.random.default_rng(n_free).permutation(60)
+    free, upper = np.sort(rows[:n_free]), np.isin(np.arange(60), rows[n_free:20])
+    found = kernels_of(compiled).solve_equations(problem, free, upper)
+    s, b, dual = literal_equations(problem, free, upper)
+    assert_allclose(found.dual, dual, atol=1e-10 * np.abs(dual).max())
+    assert_allclose(found.coef, s, atol=1e-10 * (1 + np.abs(s).max()))
+    assert bias_of(problem, found) == pytest.approx(b, abs=1e-9 * (1 + np.abs(s).max()))
+
+
 @pytest.mark.parametrize("case", ["copies", "more rows than dimensions", "one place"])
 def test_singular_equations_have_the_direction_of_least_squares(case):
     rng = np.random.default_rng(0)
