@@ -167,16 +167,6 @@ def test_faiss_looks_further_where_there_is_no_structure(faiss, monkeypatch):
     assert chosen > shallow + 0.1
 
 
-@pytest.mark.filterwarnings("ignore::marginfold.errors.MarginfoldWarning")
-def test_faiss_does_not_take_a_row_for_its_own_neighbor_when_it_looks_how_far(faiss, monkeypatch):
-    rows = rng.standard_normal((1000, 40))
-    monkeypatch.setattr("marginfold.graphs.neighbor_search.LINKS", 3)
-    monkeypatch.setattr("marginfold.graphs.neighbor_search.BUILD_DEPTH", 5)
-    chosen = find_neighbors(rows, 1, "faiss").recall
-    monkeypatch.setattr("marginfold.graphs.neighbor_search.SEARCH_DEPTHS", (64,))
-    assert chosen > find_neighbors(rows, 1, "faiss").recall + 0.1
-
-
 def test_sparse_rows_are_searched_without_a_dense_copy():
     columns = rng.integers(0, 100_000, (150, 10))
     values = np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, 10)
