@@ -131,3 +131,11 @@ def test_products_of_directions_that_vary_little_keep_their_digits():
     product = w @ scatter.along(w[:, None])
     expected = ((rows[:, 1] - rows[:, 1].mean()) ** 2).sum()
     assert product[0] == pytest.approx(expected, rel=1e-2)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_scores_as_large_on_both_sides_get_the_sign_of_their_skew_in_any_unit(side, unit):
+    Z = unit * np.array([[1.0], [-1.0], [0.5 * side], [0.2]])
+    cut = LocalBlocks.cut(Z, np.zeros(4, dtype=int), np.ones(4), n_rows=2)
+    assert moments.score_signs(cut, np.eye(1)) == side

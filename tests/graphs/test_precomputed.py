@@ -83,6 +83,12 @@ def test_weights_that_are_not_finite_are_refused():
         PrecomputedGraph(W).build(X)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_weights_whose_products_would_leave_the_numbers_are_refused(unit):
+    with pytest.raises(GraphError, match=r"PrecomputedGraph got weights of size 2e.*by a constant"):
+        PrecomputedGraph(unit * PATH).build(X)
+
+
 def ring(n, chord):
     """Edges of weight 1 around a ring and a chord: PSD until -chord is 1 / resistance."""
     i = np.arange(n)
