@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from marginfold.errors import InvalidInputError
-from marginfold.explorer.answers import Answer
+from marginfold.explorer.frames import Answer
 from marginfold.explorer.table import Table
 from marginfold.linalg.tall import Array
 

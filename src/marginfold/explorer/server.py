@@ -27,9 +27,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from marginfold.errors import CancelledError
-from marginfold.explorer.answers import Answer, answered
 from marginfold.explorer.calls import MOST_BYTES, parsed
-from marginfold.explorer.frames import frame
+from marginfold.explorer.frames import Answer, answered, frame
 from marginfold.explorer.jobs import TICK, Job, Workers
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from marginfold.data.catalogue import catalogue, status
 from marginfold.data.columns import decoded
 from marginfold.errors import InvalidInputError
 from marginfold.explorer import fits
-from marginfold.explorer.answers import Answer
 from marginfold.explorer.bodies import NOTHING, told, told_errors
 from marginfold.explorer.calls import checked
 from marginfold.explorer.exports import MEDIA, exported, file_name
+from marginfold.explorer.frames import Answer
 from marginfold.explorer.given import Given
 from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.kept import Kept

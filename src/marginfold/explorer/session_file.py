@@ -10,9 +10,9 @@ from itertools import combinations
 import numpy as np
 
 from marginfold.explorer import fits
-from marginfold.explorer.answers import Answer
 from marginfold.explorer.bodies import told_errors
 from marginfold.explorer.exports import picture
+from marginfold.explorer.frames import Answer
 from marginfold.explorer.one_file import FILE_DIGITS, KeptAnswer, coarser, one_file, without_server
 from marginfold.explorer.pushes import column_pushes
 from marginfold.explorer.shown import ShownMap, ShownPath

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from marginfold.explorer import fits
-from marginfold.explorer.answers import Answer
 from marginfold.explorer.bodies import map_body, told
-from marginfold.explorer.frames import quantised
+from marginfold.explorer.frames import Answer, quantised
 from marginfold.explorer.table import Table
 
 
