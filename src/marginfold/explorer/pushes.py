@@ -10,7 +10,7 @@ import numpy as np
 from marginfold.estimators.pushes import row_pushes
 from marginfold.explorer.methods import METHODS
 from marginfold.explorer.one_file import FILE_DIGITS
-from marginfold.explorer.shown import ShownMap
+from marginfold.explorer.state import ShownMap
 from marginfold.linalg.tall import Array
 
 MOST_PUSHES = 12

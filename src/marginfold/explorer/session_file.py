@@ -10,12 +10,11 @@ from itertools import combinations
 import numpy as np
 
 from marginfold.explorer import fits
-from marginfold.explorer.bodies import told_errors
 from marginfold.explorer.exports import picture
 from marginfold.explorer.frames import Answer
 from marginfold.explorer.one_file import FILE_DIGITS, KeptAnswer, coarser, one_file, without_server
 from marginfold.explorer.pushes import column_pushes
-from marginfold.explorer.shown import ShownMap, ShownPath
+from marginfold.explorer.state import ShownMap, ShownPath, told_errors
 from marginfold.explorer.table import Table
 
 MOST_CELLS = 500_000

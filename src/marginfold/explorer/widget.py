@@ -14,9 +14,9 @@ import traitlets
 
 from marginfold.errors import InvalidInputError
 from marginfold.explorer.frames import answered, frame
-from marginfold.explorer.given import Given
 from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.session import Session
+from marginfold.explorer.state import Given
 from marginfold.explorer.table import array_table
 from marginfold.runtime.files import write_file
 
