@@ -19,7 +19,7 @@ from marginfold.data.columns import decoded
 from marginfold.errors import InvalidInputError
 from marginfold.explorer import fits
 from marginfold.explorer.calls import checked
-from marginfold.explorer.exports import MEDIA, exported, file_name
+from marginfold.explorer.exports import MEDIA, exported, file_name, script, session_file
 from marginfold.explorer.frames import Answer
 from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.methods import (
@@ -31,8 +31,6 @@ from marginfold.explorer.methods import (
     settings_of,
 )
 from marginfold.explorer.pushes import largest_pushes
-from marginfold.explorer.session_file import session_file
-from marginfold.explorer.source import script
 from marginfold.explorer.state import (
     NOTHING,
     Given,
