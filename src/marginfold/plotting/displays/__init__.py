@@ -4,9 +4,8 @@ Making one needs no matplotlib; drawing it does.  ``plot(ax)`` draws on axes of 
 any in a new figure of pyplot, keeps both as ``ax_`` and ``figure_``, and returns the Display.
 """
 
-from marginfold.plotting.displays.gain import GainDisplay
+from marginfold.plotting.displays.components import GainDisplay, LoadingsDisplay
 from marginfold.plotting.displays.graph_test import GraphTestDisplay
-from marginfold.plotting.displays.loadings import LoadingsDisplay
 from marginfold.plotting.displays.maps import EmbeddingDisplay, MarginMapDisplay
 from marginfold.plotting.displays.path import PathDisplay
 from marginfold.plotting.displays.planes import PlanesDisplay
