@@ -5,10 +5,9 @@ any in a new figure of pyplot, keeps both as ``ax_`` and ``figure_``, and return
 """
 
 from marginfold.plotting.displays.components import GainDisplay, LoadingsDisplay
-from marginfold.plotting.displays.graph_test import GraphTestDisplay
 from marginfold.plotting.displays.maps import EmbeddingDisplay, MarginMapDisplay
-from marginfold.plotting.displays.path import PathDisplay
 from marginfold.plotting.displays.planes import PlanesDisplay
+from marginfold.plotting.displays.scores import GraphTestDisplay, PathDisplay
 
 __all__ = [
     "EmbeddingDisplay",
