@@ -1,4 +1,4 @@
-"""A figure as a matplotlib drawing, and as SVG text and PNG files: panels of points, lines and bars.
+"""A figure as a matplotlib drawing, and as SVG text and PNG files: panels of points, lines, bars.
 
 Every name of a figure has one look, told apart without relying on colour alone.  The same figure
 gives the same bytes.

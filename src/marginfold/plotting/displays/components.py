@@ -1,4 +1,4 @@
-"""What components are: GainDisplay has what each adds, LoadingsDisplay the columns that move one."""
+"""Components: GainDisplay has what each adds, LoadingsDisplay the columns that move one most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps of rows: EmbeddingDisplay in two components, MarginMapDisplay among the anchors of classes."""
+"""Maps of rows: EmbeddingDisplay of two components, MarginMapDisplay among anchors of classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held-out scores: PathDisplay along a parameter, GraphTestDisplay among permutations of a graph."""
+"""Held-out scores: PathDisplay along a parameter, GraphTestDisplay among permuted graphs."""
 
 from __future__ import annotations
 
