@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from marginfold.compare.answers import held_out_answers
 from marginfold.compare.comparison import Verdict
 from marginfold.compare.importance import IMPORTANCE, read_importance
 from marginfold.compare.measures import BY_DIMENSION
 from marginfold.compare.methods import METHODS, NEIGHBORS
-from marginfold.compare.mistakes import find_mistakes
+from marginfold.compare.mistakes import find_mistakes, held_out_answers
 from marginfold.compare.pictures import RowMap, error_curves, row_maps
 from marginfold.compare.race import counted_records
 from marginfold.compare.rows import Row
