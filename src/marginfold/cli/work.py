@@ -253,7 +253,7 @@ class Standings:
         By the folds so far, and for methods without any by the plan: at the pace of those folds,
         or of this machine as it was measured.
         """
-        from marginfold.planner.machine import machine
+        from marginfold.planner.costs import machine
 
         planned = sum(self.comparison.fold_seconds(m) * len(s) for m, s in self.seconds.items())
         taken = sum(sum(seconds) for seconds in self.seconds.values())
