@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import InvalidInputError, MarginfoldWarning, warn
-from marginfold.feature_maps.centred_kernel import RANK_RESOLUTION
+from marginfold.feature_maps.exact_kernel import RANK_RESOLUTION
 from marginfold.feature_maps.factor_rows import (
     BlockFactor,
     FactorRows,
