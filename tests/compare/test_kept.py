@@ -11,8 +11,7 @@ import pytest
 from sklearn.base import is_classifier
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from marginfold.compare.comparison import conclude
-from marginfold.compare.kept import how_to_keep, keep
+from marginfold.compare.comparison import conclude, how_to_keep, keep
 from marginfold.compare.methods import (
     COMPLEXITY,
     LARGEST_CLASS,
