@@ -437,7 +437,7 @@ def test_the_queries_of_a_report_find_the_records_of_its_numbers(tmp_path, capsy
 
 def test_the_best_method_is_saved_as_it_was_measured_and_predicts(tmp_path, capsys):
     pytest.importorskip("skops")
-    from marginfold.compare.kept import keep
+    from marginfold.compare.comparison import keep
     from marginfold.compare.runs import Comparison, Source
     from marginfold.data.models import load_model
 

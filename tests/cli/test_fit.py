@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from marginfold import GESVC, LowRankKernel
 from marginfold.cli import main
-from marginfold.cli.components import separation
 from marginfold.cli.fit import METHODS
+from marginfold.cli.fitting import separation
 from marginfold.cli.settings import CLASS_WEIGHTS, GRAPHS, KERNELS, in_words
 from marginfold.compare import methods as catalogue
 from marginfold.compare.methods import Size, command_name, procedure

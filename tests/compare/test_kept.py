@@ -11,9 +11,7 @@ import pytest
 from sklearn.base import is_classifier
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from marginfold.compare.answers import held_out_answers
-from marginfold.compare.comparison import conclude
-from marginfold.compare.kept import how_to_keep, keep
+from marginfold.compare.comparison import conclude, how_to_keep, keep
 from marginfold.compare.methods import (
     COMPLEXITY,
     LARGEST_CLASS,
@@ -24,6 +22,7 @@ from marginfold.compare.methods import (
     plainness,
     procedure,
 )
+from marginfold.compare.mistakes import held_out_answers
 from marginfold.compare.runs import Comparison, Source
 from marginfold.data import TableModel
 from marginfold.errors import InvalidParameterError

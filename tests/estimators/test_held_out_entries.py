@@ -13,7 +13,7 @@ from sklearn.preprocessing import scale
 
 from marginfold import SVMPCA
 from marginfold.errors import ExhaustedWarning, InvalidParameterError
-from marginfold.estimators.held_out_entries import FOLDS, entry_errors, fewest_of_the_best
+from marginfold.estimators.svm_pca import FOLDS, entry_errors, fewest_of_the_best
 from marginfold.graphs.neighbor_search import distinct_rows
 
 WINE = scale(load_wine(return_X_y=True)[0])

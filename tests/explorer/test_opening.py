@@ -8,7 +8,7 @@ import pytest
 
 from marginfold.errors import CancelledError, InvalidInputError
 from marginfold.explorer.jobs import Job
-from marginfold.explorer.opening import Opening
+from marginfold.explorer.server import Opening
 
 
 def unreadable():

@@ -20,9 +20,8 @@ import pytest
 from explorer_client import Client, client_of, split
 
 from marginfold.explorer.calls import CALLS
-from marginfold.explorer.guard import HEADERS
 from marginfold.explorer.methods import METHODS
-from marginfold.explorer.server import Server
+from marginfold.explorer.server import HEADERS, Server
 
 HOSTILE = hostile_tables.refused() | hostile_tables.accepted()
 

@@ -17,7 +17,7 @@ from marginfold.feature_maps.factor_rows import (
     kernel_diagonal,
 )
 from marginfold.feature_maps.kernel_values import KERNELS, KernelFunction
-from marginfold.feature_maps.pivoted_cholesky import Pivots, choose_pivots
+from marginfold.feature_maps.low_rank_kernel import Pivots, choose_pivots
 from marginfold.runtime.progress import watch
 
 rng = np.random.default_rng(5)

@@ -40,7 +40,7 @@ from marginfold import (
 from marginfold.errors import InvalidInputError, TooLargeError
 from marginfold.planner import Plan, Step, plan
 from marginfold.planner.check import check_memory
-from marginfold.planner.machine import WAITING, machine
+from marginfold.planner.costs import WAITING, machine
 from marginfold.planner.plan import duration
 from marginfold.runtime.memory import LIMIT_VARIABLE
 

@@ -15,10 +15,10 @@ from compare.verdicts import around, blobs, recorded, saved
 from reports.pages import read_page
 from sklearn.metrics import confusion_matrix
 
-from marginfold.compare.answers import held_out_answers
 from marginfold.compare.comparison import conclude
 from marginfold.compare.importance import IMPORTANCE, REPEATS, read_importance
 from marginfold.compare.methods import LARGEST_CLASS, procedure
+from marginfold.compare.mistakes import held_out_answers
 from marginfold.compare.runs import Comparison, Source, weigh_columns
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks

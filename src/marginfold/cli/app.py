@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from marginfold._version import __version__
-from marginfold.cli import compare, datasets, explore, export, fit, models, reproduce
+from marginfold.cli import compare, datasets, explore, fit, models, reproduce
 
 EPILOG = """\b
 Every command has its own --help with examples.
@@ -43,7 +43,7 @@ def about(
 app.command("fit", epilog=fit.FIT_EXAMPLES)(fit.fit)
 app.command("transform", epilog=models.TRANSFORM_EXAMPLES)(models.transform)
 app.command("predict", epilog=models.PREDICT_EXAMPLES)(models.predict)
-app.command("export", epilog=export.EXAMPLES)(export.export)
+app.command("export", epilog=models.EXPORT_EXAMPLES)(models.export)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("explore", epilog=explore.EXAMPLES)(explore.explore)
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)

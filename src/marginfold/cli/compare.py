@@ -214,7 +214,7 @@ def _kept(
     """Fit the best method to all rows as it was measured, and save it if something was learnt."""
     if save is None or not verdict.command:
         return None
-    from marginfold.compare.kept import keep
+    from marginfold.compare.comparison import keep
     from marginfold.data.models import save_model
 
     with warnings.catch_warnings():

@@ -239,7 +239,7 @@ def _show_fit(result: dict[str, Any]) -> None:
         rows.append(("saved", result["saved"]))
     show_rows(rows)
     if result["components"]:
-        from marginfold.cli.components import APART
+        from marginfold.cli.fitting import APART
 
         names = list(result["components"][0])
         cells = [[_cell(c[name]) for name in names] for c in result["components"]]

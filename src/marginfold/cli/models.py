@@ -1,4 +1,4 @@
-"""The commands transform and predict: a saved model between two tables."""
+"""The commands transform, predict and export: a saved model between two tables, or as a file."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ Examples:
   marginfold predict jobs.skops new.csv --proba --json
 """
 
+EXPORT_EXAMPLES = """\b
+Examples:
+  marginfold export iris.skops iris.onnx
+  marginfold export iris.skops iris.onnx --float64 --overwrite
+"""
 
 SHARES = "probabilities are shares of the nearest rows; 'marginfold fit --proba' calibrates them"
 """What to know of the probabilities of nearest neighbors."""
@@ -69,6 +74,11 @@ WithScores = Annotated[
 WithProbabilities = Annotated[
     bool,
     typer.Option("--proba", help="Add a column per class: its probability."),
+]
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write (.onnx).")]
+Double = Annotated[
+    bool, typer.Option("--float64", help="Numbers go in and come out in float64, else float32.")
 ]
 
 
@@ -117,6 +127,43 @@ def predict(
     reading = reading_of(sep, decimal, encoding, no_header)
     writing = Writing(out, raw, overwrite, as_json)
     _answer(answer, model, data, keep, reading, writing)
+
+
+def export(
+    model: Model,
+    file: File,
+    float64: Double = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write a saved model as an ONNX file, which runs without Python.
+
+    Each column of the table is an input; missing numbers are NaN, missing words are empty.
+    """
+    require("onnx", "pandas", "skl2onnx", "skops")
+    check_outputs({"FILE": file}, inputs=[model], overwrite=overwrite)
+    loaded = load_table_model(model)
+    import numpy as np
+
+    from marginfold.onnx import to_onnx
+    from marginfold.runtime.files import write_file
+
+    exported = to_onnx(loaded, dtype=np.float64 if float64 else np.float32)
+    content = exported.SerializeToString()
+    write_file(file, content, overwrite=overwrite)
+    styled = [name for name, _ in loaded.written]
+    notes = [
+        f"give plain numbers for {name!r}, which the table writes otherwise" for name in styled
+    ]
+    show_notes(notes)
+    inputs = [value.name for value in exported.graph.input]
+    outputs = [value.name for value in exported.graph.output]
+    if as_json:
+        found = {"inputs": inputs, "outputs": outputs, "bytes": len(content), "notes": notes}
+        show_json(found | {"out": str(file)})
+    else:
+        rows = [("inputs", ", ".join(inputs)), ("outputs", ", ".join(outputs))]
+        show_rows([*rows, ("saved", str(file))])
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold._version import __version__
-from marginfold.data.compiled_parts import BOOSTED_TREE, as_written, restore
 from marginfold.data.reading import Reading
-from marginfold.data.sound import unsound
+from marginfold.data.sound import BOOSTED_TREE, as_written, restore, unsound
 from marginfold.data.table_model import TableModel
 from marginfold.data.written import DateStyle, NumberStyle
 from marginfold.errors import InvalidInputError, MarginfoldWarning, TooLargeError, warn

@@ -7,19 +7,21 @@
     Array  = {"name": str, "dtype": "f4", "shape": [...], "offset": bytes from the first array}
 
 The header is UTF-8 JSON, padded by blanks so that the arrays begin at a multiple of 8, and so does
-each of them: a page takes views of the message and copies nothing.
+each of them: a page takes views of the message and copies nothing.  A call ends with one frame: its
+answer, or its error (`answered`).
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import struct
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from marginfold.errors import InvalidInputError
+from marginfold.errors import CancelledError, InvalidInputError, MarginfoldError
 
 if TYPE_CHECKING:
     from marginfold.linalg.tall import Array
@@ -32,6 +34,11 @@ ALIGNMENT = 8
 
 STEPS = 65535
 """Steps of a quantised path: the largest u2."""
+
+Answer: TypeAlias = "tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]"
+"""The body and the arrays of an answer."""
+
+LOG = logging.getLogger(__name__)
 
 
 def frame(kind: str, body: Mapping[str, Any], arrays: Mapping[str, Array] | None = None) -> bytes:
@@ -114,3 +121,19 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
+
+
+def answered(call: Callable[[], Answer]) -> bytes:
+    """Return the last frame of a call: its result, or the error that it ended with."""
+    try:
+        return frame("result", *call())
+    except CancelledError as error:
+        kind, message = "Cancelled", str(error)
+    except MarginfoldError as error:
+        kind, message = type(error).__name__, str(error)
+    except MemoryError:
+        kind, message = "TooLargeError", "the memory ran out; take fewer rows or another method."
+    except Exception as error:
+        LOG.exception("a call failed")
+        kind, message = "Unexpected", f"{type(error).__name__}: {error}"
+    return frame("error", {"type": kind, "message": message})

@@ -1,17 +1,24 @@
 """The explorer's server: a page, and a session behind each of its tabs, for this machine alone.
 
-It listens on 127.0.0.1; who may call is decided by `marginfold.explorer.guard`.
+It listens on 127.0.0.1; who may call is decided by `Guard`.  The table is read while its page comes
+up: a browser needs a second for a page, Python three for pandas and scikit-learn.  Calls are
+answered by streams of frames: progress, then the answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import socket
+import struct
 import tempfile
 import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,16 +26,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from marginfold.explorer.answers import Answer
+from marginfold.errors import CancelledError
 from marginfold.explorer.calls import MOST_BYTES, parsed
-from marginfold.explorer.guard import Guard
-from marginfold.explorer.jobs import Job, Workers
-from marginfold.explorer.opening import Opening, Read
-from marginfold.explorer.streams import Streams
-from marginfold.explorer.tabs import Tabs
+from marginfold.explorer.frames import Answer, answered, frame
+from marginfold.explorer.jobs import TICK, Job, Workers
 
 if TYPE_CHECKING:
     from marginfold.explorer.session import Session
+    from marginfold.explorer.table import Table
 
 MOST_BODY = 5_000_000
 """Bytes of the parameters of a call; a table that is sent may have `MOST_BYTES`."""
@@ -39,6 +44,32 @@ TOLD = 1.0
 STATIC = Path(__file__).parent / "static"
 FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
 NO_PAGE = "<!doctype html><title>marginfold</title><p>The page was not built: run make web."
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'none'; require-trusted-types-for 'script'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Sent with every answer: a page runs its own files, talks to its own host, and is in no frame."""
+
+ENCODED = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+WRONG_PLACE = "This server answers its own page only; open the address that the command printed."
+WRONG_TOKEN = "The token is missing or wrong; open the address that the command printed."
+
+Read = Callable[[], "Table | None"]
+"""Returns the table that is looked at, or none."""
+
+MOST_TABS, IDLE = 12, 6 * 3600.0
+"""Tabs that have a session at once, and seconds without a call after which one is forgotten."""
+
+THREADS = 16
+"""Calls that are answered at once; fits among them wait for a worker."""
 
 
 class Server:
@@ -146,3 +177,173 @@ async def _body(request: Request, most: int) -> bytes | None:
         if len(content) > most:
             return None
     return bytes(content)
+
+
+class Guard:
+    """An ASGI application around another, which sees nothing that is not meant for it.
+
+    The host must be one of the names of this machine: a page of another name that resolves to it is
+    refused before anything else.  Then the page that calls, where a browser names it, must be ours;
+    nothing is ever allowed to others (CORS).  Calls need the token.
+    """
+
+    def __init__(self, app: Any, port: int, token: str) -> None:
+        self._app, self._token = app, token.encode()
+        self._hosts = {f"{name}:{port}".encode() for name in ("127.0.0.1", "localhost")}
+        self._pages = {b"http://" + host for host in self._hosts}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, or refuse it."""
+
+        async def send_guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *ENCODED]
+            await send(message)
+
+        refusal = self._refusal(scope["path"], scope["headers"])
+        app = PlainTextResponse(refusal, 403) if refusal else self._app
+        await app(scope, receive, send_guarded)
+
+    def _refusal(self, path: str, headers: list[tuple[bytes, bytes]]) -> str:
+        """Return why a request is refused, or nothing."""
+
+        def given(name: bytes) -> list[bytes]:
+            return [value for key, value in headers if key == name]
+
+        hosts, pages, tokens = given(b"host"), given(b"origin"), given(b"x-marginfold-token")
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
+            return WRONG_PLACE
+        if any(page not in self._pages for page in pages):
+            return WRONG_PLACE
+        if not path.startswith("/api/"):
+            return ""
+        right = len(tokens) == 1 and secrets.compare_digest(tokens[0], self._token)
+        return "" if right else WRONG_TOKEN
+
+
+class Opening:
+    """The reading of a table, in a thread that nobody needs to wait for.
+
+    Parameters
+    ----------
+    read : callable
+        Returns a table or None; its error is the answer to every call.
+    failed : callable, optional
+        Called if there was one.
+
+    Examples
+    --------
+    >>> from marginfold.explorer import Table, open_table
+    >>> from marginfold.explorer.jobs import Job, Workers
+    >>> from marginfold.explorer.server import Opening
+    >>> opening = Opening(lambda: Table.of(open_table("iris")))
+    >>> with Workers() as workers:
+    ...     opening.session(workers, Job()).table.target
+    'label'
+    """
+
+    def __init__(self, read: Read, failed: Callable[[], object] = lambda: None) -> None:
+        self._table: Future[Table | None] = Future()
+        self._failed = failed
+        self._done = threading.Event()
+        threading.Thread(target=self._run, args=(read,), daemon=True).start()
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why there is no table; None while it is read."""
+        return self._table.exception() if self._table.done() else None
+
+    def session(self, workers: Workers, job: Job) -> Session:
+        """Return a new session of the table when it is there."""
+        while not self._done.wait(TICK):
+            if job.cancelled:
+                raise CancelledError("cancelled before the table was read.")
+        from marginfold.explorer.session import Session
+
+        return Session(self._table.result(), workers=workers)
+
+    def _run(self, read: Read) -> None:
+        try:
+            import marginfold.explorer.session  # noqa: F401  (what every call needs)
+
+            self._table.set_result(read())
+        except BaseException as error:
+            self._table.set_exception(error)
+            self._failed()
+        finally:
+            self._done.set()
+
+
+class Tabs:
+    """The sessions of tabs that were heard of lately.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the session of a new tab for the job that asks for it first.
+
+    Examples
+    --------
+    >>> from marginfold.explorer import Session
+    >>> from marginfold.explorer.jobs import Job
+    >>> from marginfold.explorer.server import Tabs
+    >>> tabs = Tabs(lambda job: Session())
+    >>> first = tabs.session("first", Job())
+    >>> first is tabs.session("first", Job()), first is tabs.session("second", Job())
+    (True, False)
+    """
+
+    def __init__(self, make: Callable[[Job], Session]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[Session, float]] = {}
+
+    def session(self, tab: str, job: Job) -> Session:
+        """Return the session of a tab; forget those that were not heard of for long."""
+        now = time.monotonic()
+        with self._lock:
+            known = {name: kept for name, kept in self._kept.items() if now < kept[1] + IDLE}
+            session = known.pop(tab)[0] if tab in known else self._make(job)
+            latest = sorted(known, key=lambda name: known[name][1])[1 - MOST_TABS :]
+            self._kept = {name: known[name] for name in latest} | {tab: (session, now)}
+            return session
+
+
+class Streams:
+    """Calls in progress, each in a thread, each listened to by one stream."""
+
+    def __init__(self) -> None:
+        self._jobs: set[Job] = set()
+        self._threads = ThreadPoolExecutor(THREADS)
+
+    async def frames(self, work: Callable[[Job], Answer]) -> AsyncIterator[bytes]:
+        """Yield progress and the answer, each with its length; who stops listening cancels."""
+        loop = asyncio.get_running_loop()
+        inbox: asyncio.Queue[tuple[bytes, bool]] = asyncio.Queue()
+
+        def say(content: bytes, last: bool) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(inbox.put_nowait, (content, last))
+
+        def tell(stage: str, done: int, total: int | None) -> None:
+            say(frame("progress", {"stage": stage, "done": done, "total": total}), False)
+
+        job, last = Job(tell), False
+        self._jobs.add(job)
+        try:
+            self._threads.submit(lambda: say(answered(lambda: work(job)), True))
+            while not last:
+                content, last = await inbox.get()
+                yield struct.pack("<I", len(content)) + content
+        finally:
+            job.cancel()
+            self._jobs.discard(job)
+
+    def cancel(self) -> None:
+        """Cancel whatever runs."""
+        for job in list(self._jobs):
+            job.cancel()
+
+    def close(self) -> None:
+        """Wait until what was cancelled has ended."""
+        self._threads.shutdown(wait=True, cancel_futures=True)

@@ -18,14 +18,10 @@ from marginfold.data.catalogue import catalogue, status
 from marginfold.data.columns import decoded
 from marginfold.errors import InvalidInputError
 from marginfold.explorer import fits
-from marginfold.explorer.answers import Answer
-from marginfold.explorer.bodies import NOTHING, told, told_errors
 from marginfold.explorer.calls import checked
-from marginfold.explorer.exports import MEDIA, exported, file_name
-from marginfold.explorer.given import Given
+from marginfold.explorer.exports import MEDIA, exported, file_name, script, session_file
+from marginfold.explorer.frames import Answer
 from marginfold.explorer.jobs import Job, Workers
-from marginfold.explorer.kept import Kept
-from marginfold.explorer.labels import Labels
 from marginfold.explorer.methods import (
     METHODS,
     estimator_of,
@@ -35,9 +31,16 @@ from marginfold.explorer.methods import (
     settings_of,
 )
 from marginfold.explorer.pushes import largest_pushes
-from marginfold.explorer.session_file import session_file
-from marginfold.explorer.shown import ShownMap, ShownPath
-from marginfold.explorer.source import script
+from marginfold.explorer.state import (
+    NOTHING,
+    Given,
+    Kept,
+    Labels,
+    ShownMap,
+    ShownPath,
+    told,
+    told_errors,
+)
 from marginfold.explorer.table import Table, open_sent, open_table, prepared_table
 from marginfold.linalg.tall import Array
 

@@ -13,11 +13,10 @@ import anywidget
 import traitlets
 
 from marginfold.errors import InvalidInputError
-from marginfold.explorer.answers import answered
-from marginfold.explorer.frames import frame
-from marginfold.explorer.given import Given
+from marginfold.explorer.frames import answered, frame
 from marginfold.explorer.jobs import Job, Workers
 from marginfold.explorer.session import Session
+from marginfold.explorer.state import Given
 from marginfold.explorer.table import array_table
 from marginfold.runtime.files import write_file
 

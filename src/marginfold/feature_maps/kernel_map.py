@@ -18,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps.feature_map import CheckedMap, finite_images
-from marginfold.feature_maps.kernel_gradients import kernel_gradients, require_gradient
 from marginfold.feature_maps.kernel_values import (
     GAMMA,
     TRANSLATION_FREE,
     KernelFunction,
+    kernel_gradients,
+    require_gradient,
 )
 from marginfold.linalg.tall import Array, by_columns, dense
 from marginfold.validation.parameters import (

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import InvalidInputError
 from marginfold.feature_maps.feature_map import CheckedMap
-from marginfold.feature_maps.kernel_gradients import missing_gradient
+from marginfold.feature_maps.kernel_values import missing_gradient
 from marginfold.linalg.tall import Array, by_columns, dense
 from marginfold.validation.parameters import Flag, check_parameters, shown
 

@@ -18,9 +18,8 @@ from marginfold.estimators.paths import MarginEstimator, Values, grid_of, listed
 from marginfold.linalg.tall import Array
 from marginfold.model_selection.folds import Trial, fit_pipeline
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
-from marginfold.model_selection.results import Scorers
 from marginfold.model_selection.rows import SearchRows
-from marginfold.model_selection.search import SharedSearch, if_best_has
+from marginfold.model_selection.search import Scorers, SharedSearch, if_best_has
 from marginfold.validation.parameters import Count, check_parameters, shown
 from marginfold.validation.types import (
     Folds,

@@ -22,8 +22,12 @@ from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.feature_maps import FeatureMap, resolve_feature_map
 from marginfold.linalg.tall import Array, dense
 from marginfold.on_dask.blocks import computed, kept, tasks
-from marginfold.on_dask.embedded_rows import RemoteCoordinates, check_graph, fitted_coordinates
-from marginfold.on_dask.feature_maps import check_feature_map
+from marginfold.on_dask.embedded_rows import (
+    RemoteCoordinates,
+    check_feature_map,
+    check_graph,
+    fitted_coordinates,
+)
 from marginfold.planner.workload import output_columns
 from marginfold.svm import Automatic, InteriorPoint
 from marginfold.validation.parameters import shown

@@ -73,7 +73,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
 
     dtype = np.dtype(dtype)
     if isinstance(model, TableModel):
-        from marginfold.onnx.tables import EncodedTable
+        from marginfold.onnx.answers import EncodedTable
 
         steps = [("columns", EncodedTable(model, dtype)), ("method", opened(model.method))]
         found = Pipeline(steps)

@@ -1,14 +1,23 @@
-"""What each estimator answers about rows, as nodes: images, scores, classes, distances."""
+"""What each estimator answers about rows, as nodes: images, scores, classes, distances.
+
+Before them stand the coordinates (the linear map, and kernels rbf, poly and linear, exact or of low
+rank), and the rows of a table, which has an input for each column.
+"""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from onnx import TensorProto
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
+from marginfold.data.table_model import TableModel
 from marginfold.errors import InvalidInputError
 from marginfold.estimators.direct_embedding import DirectEmbedding
 from marginfold.estimators.gesvm import GESVC
@@ -18,13 +27,21 @@ from marginfold.estimators.nearest_plane import NearestPlane
 from marginfold.estimators.projection import Projection
 from marginfold.estimators.second_axis import HEIGHT, WIDTH
 from marginfold.estimators.twinsvm import TwinSVC
+from marginfold.feature_maps import Linear, Transformed
 from marginfold.feature_maps.feature_map import CheckedMap
 from marginfold.feature_maps.kernel_expansion import KernelExpansion
+from marginfold.feature_maps.kernel_map import KernelMap
+from marginfold.linalg.tall import Array
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
-from marginfold.onnx.maps import EXPORTED_KERNELS, check_map, coordinates, images
-from marginfold.onnx.nodes import Value
+from marginfold.onnx.nodes import Graph, Value
 from marginfold.onnx.steps import Standardised
 from marginfold.validation.parameters import shown
+
+EXPORTED_KERNELS = ("linear", "rbf", "poly")
+"""Kernels that have nodes."""
+
+MISSING_WORD = ""
+"""The word for a missing one: words of ONNX are never missing."""
 
 
 def check_model(model: Any) -> None:
@@ -221,3 +238,135 @@ def _steps(classifier: Any) -> list[Any]:
     return (
         [step for _, step in classifier.steps] if isinstance(classifier, Pipeline) else [classifier]
     )
+
+
+def check_map(feature_map: Any) -> None:
+    """Refuse a feature map that has no nodes."""
+    if isinstance(feature_map, Linear):
+        return
+    if isinstance(feature_map, Transformed):
+        raise InvalidInputError(
+            f"ONNX export of a transformer as kernel, {shown(feature_map.transformer)}, is not "
+            "possible. Put it into the pipeline as the step before, and fit the method with "
+            "kernel='linear'; or fit it with 'rbf', 'poly' or LowRankKernel."
+        )
+    if not isinstance(feature_map, KernelMap):
+        raise InvalidInputError(
+            f"ONNX export of the feature map {shown(feature_map)} is not possible; fit with "
+            "kernel='linear', 'rbf', 'poly', ExactKernel or LowRankKernel."
+        )
+    kernel = feature_map.kernel
+    if not isinstance(kernel, str) or kernel not in EXPORTED_KERNELS:
+        raise InvalidInputError(
+            f"ONNX export knows the kernels {', '.join(EXPORTED_KERNELS)}, exact or by "
+            f"LowRankKernel; got {shown(kernel)}. Fit the method with one of them."
+        )
+    if scipy.sparse.issparse(feature_map.training_rows_):
+        raise InvalidInputError(
+            "ONNX export of a kernel that was fitted to sparse rows is not possible: the model "
+            "would hold them as dense ones. Fit it to X.toarray(), or with kernel='linear'."
+        )
+
+
+def images(x: Value, feature_map: Any, W: Array) -> Value:
+    """Return ``feature_map.images(X, W)``."""
+    if isinstance(feature_map, Linear):
+        return (x - feature_map.mean_) @ feature_map.in_input_units(W)
+    return _centred(x, feature_map) @ feature_map._mixtures(W)
+
+
+def coordinates(x: Value, feature_map: Any) -> Value:
+    """Return ``feature_map.coordinates(X)``."""
+    if isinstance(feature_map, Linear):
+        centred = x - feature_map.mean_
+        return centred if feature_map.basis_ is None else centred @ feature_map.basis_
+    centred = _centred(x, feature_map)
+    is_expansion = isinstance(feature_map, KernelExpansion)
+    return centred if is_expansion else centred @ feature_map.dual_basis_
+
+
+def _centred(x: Value, feature_map: KernelMap) -> Value:
+    """Return the kernel with the training rows, less its means."""
+    K = _kernel(x, feature_map)
+    return K - feature_map.column_means_ if feature_map.center else K
+
+
+def _kernel(x: Value, feature_map: KernelMap) -> Value:
+    T, gamma = feature_map.training_rows_, feature_map.gamma_
+    if feature_map.kernel == "linear":
+        return x @ T.T
+    if feature_map.kernel == "poly":
+        return (x @ (gamma * T.T) + float(feature_map.coef0)) ** feature_map.degree
+    moved = x - feature_map.origin_ if np.ndim(feature_map.origin_) else x
+    sizes = gamma * np.einsum("ij,ij->i", T, T)
+    exponents = moved @ (2.0 * gamma * T.T) - moved.squares() * gamma - sizes
+    return x.graph.node("Min", exponents, 0.0).of("Exp")
+
+
+class EncodedTable(BaseEstimator):
+    """The encoder of a fitted `TableModel`, as the first step of a pipeline.
+
+    ``dtype`` is the type of the rows: columns of words do not tell it.
+    """
+
+    def __init__(self, model: TableModel, dtype: np.dtype[Any]) -> None:
+        self.model = model
+        self.dtype = dtype
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of the rows."""
+        return len(self.model.pipeline["columns"].get_feature_names_out())
+
+
+def encoded(graph: Graph, variables: list[Any], table: EncodedTable) -> Value:
+    """Return the rows of a table, whose columns are the inputs."""
+    columns = [Value(graph, variable.full_name) for variable in variables]
+    parts = table.model.pipeline["columns"].named_transformers_
+    n_numbers = len(table.model.numbers)
+    found = []
+    if n_numbers:
+        found.append(_numbers(graph.rows(variables[:n_numbers]), parts["numbers"]))
+    if table.model.levels:
+        found.append(_words(graph, columns[n_numbers:], parts["levels"]))
+    return found[0] if len(found) == 1 else graph.node("Concat", *found, axis=1)
+
+
+def _numbers(x: Value, part: Any) -> Value:
+    """Return numbers, the missing ones filled with medians, on their scale."""
+    imputer, *scalers = (step for _, step in part.steps)
+    x = x.graph.node("Where", x.of("IsNaN"), imputer.statistics_, x)
+    for scaler in scalers:
+        if isinstance(scaler, StandardScaler):
+            plain = Standardised.of(scaler)
+            x = (x - plain.mean) / plain.scale
+        elif isinstance(scaler, MinMaxScaler):
+            x = x * scaler.scale_ + scaler.min_
+    return x
+
+
+def _words(graph: Graph, columns: list[Value], part: Any) -> Value:
+    """Return what the encoder makes of words: that of the first ones, and what others change."""
+    categories = part[-1].categories_
+    first = np.array([[words[0] for words in categories]], dtype=object)
+    base = _encode(part, first)
+    rows = None
+    for place, (column, words) in enumerate(zip(columns, categories, strict=True)):
+        known = [word for word in words if isinstance(word, str)]
+        tried = np.repeat(first, len(known) + 2, axis=0)
+        tried[:, place] = [*known, np.nan, "".join(known) + "?"]  # a missing and an unknown one
+        numbers = graph.numbered(column, [*known, MISSING_WORD])
+        changes = graph.node("Gather", _encode(part, tried) - base, numbers, axis=0)
+        change = changes.sum(1, keepdims=False)
+        rows = change + base if rows is None else rows + change
+    assert rows is not None
+    return rows
+
+
+def _encode(part: Any, words: Array) -> Array:
+    import pandas
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Found unknown categories")
+        frame = pandas.DataFrame(words, columns=part.feature_names_in_, dtype=object)
+        return np.asarray(part.transform(frame), dtype=np.float64)

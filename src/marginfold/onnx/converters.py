@@ -33,10 +33,16 @@ from marginfold.estimators.twinsvm import TwinSVC
 from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, Linear, LowRankKernel
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
-from marginfold.onnx.answers import answers, both_sides, check_model, class_labels
+from marginfold.onnx.answers import (
+    EncodedTable,
+    answers,
+    both_sides,
+    check_model,
+    class_labels,
+    encoded,
+)
 from marginfold.onnx.nodes import Graph
 from marginfold.onnx.steps import Standardised
-from marginfold.onnx.tables import EncodedTable, encoded
 
 ESTIMATORS = (
     *(GEPSVC, GESVC, KDA, LDA, LPP, LSVA, MMDA, MRGEPSVC, NPE, SVMPCA, WSVDA, GraphEmbedding),

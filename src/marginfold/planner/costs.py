@@ -2,22 +2,27 @@
 
 Memory is counted in arrays that are alive at once at the worst moment of a step: tall ones of rows
 x coordinates, square ones, chunks of a fixed size.  Time is counted in a few kinds of operations,
-at rates measured on one core of a cloud machine (40 GFlop/s in matrix products);
-`marginfold.planner.machine` carries them over to others.  ``benchmarks/planner.py`` compares both
-with whole fits.
+at rates measured on one core of a cloud machine (40 GFlop/s in matrix products); `machine` carries
+them over to this one, from 20 ms of work at the first plan of a process.
+``benchmarks/planner.py`` compares both with whole fits.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from marginfold.graphs import ReconstructionGraph
 from marginfold.graphs.neighbor_search import EXACT_MAX_ROWS, TREE_MAX_COLUMNS
 from marginfold.planner.workload import Workload, anchors_of, neighbors_of
+from marginfold.runtime.threads import one_thread
 from marginfold.svm.interior_point import MANY_DIMENSIONS
 
 FLOAT, BASE = 8.0, 8e6
@@ -283,3 +288,66 @@ def _components(work: Workload) -> Cost:
 @cache
 def _is_installed(name: str) -> bool:
     return find_spec(name) is not None
+
+
+SIZE, REPEATS = 400, 5
+"""Shape of the matrix product that is timed, and how often it is."""
+
+REFERENCE_SECONDS = 3.2e-3
+"""The time of this product where the rates of `step_costs` were measured."""
+
+SLOWNESS, WAITING = (0.1, 20.0), (1.0, 20.0)
+"""Ranges of the factors: what is outside is more likely to be an accident of the measurement."""
+
+
+class Machine(NamedTuple):
+    """What is known of a machine.
+
+    Attributes
+    ----------
+    slowness : float
+        How many times longer than on the machine of the rates work takes here, in CPU time.
+    waiting : float
+        How many times longer than its CPU time a process takes by the clock: 1 where it is alone,
+        3 where two cores are shared by six.
+    """
+
+    slowness: float
+    waiting: float
+
+
+@cache
+def machine() -> Machine:
+    """Return the machine as it was at the first call.
+
+    Examples
+    --------
+    >>> from marginfold.planner.costs import machine
+    >>> machine().waiting >= 1
+    True
+    """
+    A = np.linspace(0.0, 1.0, SIZE * SIZE).reshape(SIZE, SIZE)
+    work, clock = [], []
+    with one_thread("blas"):
+        A @ A
+        for _ in range(REPEATS):
+            begun, shown = time.thread_time(), time.perf_counter()
+            A @ A
+            work.append(time.thread_time() - begun)
+            clock.append(time.perf_counter() - shown)
+    slowness = np.clip(min(work) / REFERENCE_SECONDS, *SLOWNESS)
+    waiting = np.clip(_queue() or sum(clock) / max(sum(work), REFERENCE_SECONDS), *WAITING)
+    return Machine(float(slowness), float(waiting))
+
+
+def _queue() -> float:
+    """Return how many processes wanted each core in the last minute, 0 where nobody counts them.
+
+    A few milliseconds of work show less: they mostly wait not at all, and sometimes for very long.
+    """
+    if not hasattr(os, "getloadavg"):
+        return 0.0
+    try:
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:
+        return 0.0

@@ -11,8 +11,7 @@ from sklearn.model_selection import ParameterGrid, check_cv
 
 from marginfold.errors import InvalidInputError
 from marginfold.planner.check import alternative
-from marginfold.planner.costs import peak_memory, peaks, step_costs
-from marginfold.planner.machine import machine
+from marginfold.planner.costs import machine, peak_memory, peaks, step_costs
 from marginfold.planner.workload import (
     N_CLASSES,
     Rows,

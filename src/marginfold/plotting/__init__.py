@@ -19,8 +19,7 @@ if TYPE_CHECKING:
         PathDisplay,
         PlanesDisplay,
     )
-    from marginfold.plotting.drawing import draw
-    from marginfold.plotting.saving import png, svg
+    from marginfold.plotting.drawing import draw, png, svg
     from marginfold.protocols.results import scores_panel
 
 __all__ = [
@@ -40,9 +39,9 @@ __all__ = [
 _HOME = {
     **dict.fromkeys((name for name in __all__ if name.endswith("Display")), "plotting.displays"),
     "draw": "plotting.drawing",
-    "png": "plotting.saving",
+    "png": "plotting.drawing",
     "scores_panel": "protocols.results",
-    "svg": "plotting.saving",
+    "svg": "plotting.drawing",
 }
 """The module of each name, imported when the name is first used: a Display is a value that can be
 made without matplotlib."""

@@ -4,13 +4,10 @@ Making one needs no matplotlib; drawing it does.  ``plot(ax)`` draws on axes of 
 any in a new figure of pyplot, keeps both as ``ax_`` and ``figure_``, and returns the Display.
 """
 
-from marginfold.plotting.displays.embedding import EmbeddingDisplay
-from marginfold.plotting.displays.gain import GainDisplay
-from marginfold.plotting.displays.graph_test import GraphTestDisplay
-from marginfold.plotting.displays.loadings import LoadingsDisplay
-from marginfold.plotting.displays.margin_map import MarginMapDisplay
-from marginfold.plotting.displays.path import PathDisplay
+from marginfold.plotting.displays.components import GainDisplay, LoadingsDisplay
+from marginfold.plotting.displays.maps import EmbeddingDisplay, MarginMapDisplay
 from marginfold.plotting.displays.planes import PlanesDisplay
+from marginfold.plotting.displays.scores import GraphTestDisplay, PathDisplay
 
 __all__ = [
     "EmbeddingDisplay",

@@ -6,7 +6,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
 from marginfold import LDA, LSVA, SVMPCA, ExactKernel
-from marginfold.estimators.pushes import row_pushes
+from marginfold.explorer.pushes import row_pushes
 
 X, y = load_wine(return_X_y=True)
 X = scale(X)

@@ -1,4 +1,4 @@
-"""PathDisplay: the held-out error along a path of graph weights, or of another parameter."""
+"""Held-out scores: PathDisplay along a parameter, GraphTestDisplay among permuted graphs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from marginfold.errors import InvalidInputError
+from marginfold.linalg.tall import Array
 from marginfold.plotting.displays.rows import images_of, marker_of, two_sides
 from marginfold.protocols.cells import PERCENT
 from marginfold.protocols.held_out import HEAD, errors_by_dimension
+from marginfold.protocols.permutation import PermutationResult
 from marginfold.protocols.results import Series
 from marginfold.runtime.extras import require
 from marginfold.validation.parameters import shown
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 
 ERROR, SCORE = "held-out error %", "held-out score"
 """What is drawn: errors, or the scores of a search that was told to look at something else."""
+
+FEWEST_BINS, MOST_BINS = 7, 31
+"""Bars of the distribution, an odd number, about the square root of that of the permutations."""
+
+
+HALF_RANGE = 0.05
+"""Of scores that are all equal."""
 
 
 class PathDisplay:
@@ -271,3 +280,85 @@ def _error(fitted: Any, seen: tuple[Any, Any], new: tuple[Any, Any]) -> float:
     rows, images = images_of(fitted, seen[0])[known], images_of(fitted, new[0])
     errors = errors_by_dimension([HEAD], rows, own[known], images, labels, [rows.shape[1]])
     return float(errors[HEAD][-1])
+
+
+class GraphTestDisplay:
+    """Scores with permuted graphs, and those with the real graph and without one as lines.
+
+    The sentence above the picture is the verdict of the test.
+
+    Parameters
+    ----------
+    result : PermutationResult
+        Of `graph_permutation_test`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Once drawn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from marginfold import LPP, GraphTestDisplay, graph_permutation_test
+    >>> X, y = load_wine(return_X_y=True)
+    >>> result = graph_permutation_test(LPP(1), scale(X), y, cv=3, n_permutations=19)
+    >>> display = GraphTestDisplay.from_result(result)
+    >>> int(sum(bar.get_height() for bar in display.ax_.patches))
+    19
+    """
+
+    def __init__(self, result: PermutationResult) -> None:
+        self.result = result
+
+    @classmethod
+    def from_result(cls, result: PermutationResult, *, ax: Axes | None = None) -> Self:
+        """Draw what a permutation test has found.
+
+        Parameters
+        ----------
+        result : PermutationResult
+        ax
+            As in `plot`.
+
+        Returns
+        -------
+        GraphTestDisplay
+        """
+        return cls(result).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the distribution and the lines on axes of matplotlib, and return self."""
+        require("matplotlib", extra="plot")
+        from marginfold.plotting.displays import canvas
+        from marginfold.plotting.drawing import style
+
+        result = self.result
+        permuted = np.asarray(result.permuted_scores, dtype=np.float64)
+        n_bins = int(np.clip(2 * (np.sqrt(len(permuted)) // 2) + 1, FEWEST_BINS, MOST_BINS))
+        with canvas.canvas(ax) as axes:
+            axes.hist(
+                permuted, bins=n_bins, range=_range(permuted), color=canvas.NO_LABEL.color, zorder=2
+            )
+            keys: list[tuple[str, Any]] = [("permuted graphs", canvas.patch(canvas.NO_LABEL.color))]
+            lines = [
+                ("this graph", result.score, style(0)),
+                ("no graph", result.without_graph, style(1)),
+            ]
+            for name, value, look in lines:
+                if value is not None:
+                    axes.axvline(value, color=look.color, linestyle=look.dash, zorder=3)
+                    keys.append((name, canvas.line(look)))
+            canvas.label_axes(axes, "held-out score", "permuted graphs")
+            canvas.whole_heights(axes)
+            canvas.set_title(axes, [result.verdict])
+            canvas.add_legend(axes, keys, own=ax is None)
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+
+def _range(values: Array) -> tuple[float, float]:
+    """Return the range of values; equal ones are in the middle of theirs."""
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - HALF_RANGE, high + HALF_RANGE)

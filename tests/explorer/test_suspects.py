@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import scale
 
 from marginfold import LDA
+from marginfold.explorer.fits import suspect_rows
 from marginfold.model_selection.neighbors_classifier import left_out_predictions
-from marginfold.model_selection.suspects import suspect_rows
 from marginfold.protocols.splits import folds
 
 X, y = load_wine(return_X_y=True)
