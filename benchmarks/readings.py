@@ -5,9 +5,8 @@ measures, over five partitions of the rows (001's wine has one, its windows), an
 of the page: agrees, near, differs.  A reading is worth something if it explains several cells at
 once, and its price is what it does to cells that agree: those stand here too.
 
-``python benchmarks/readings.py`` prints all of them, ``--only ties,splice`` some groups.  A set
-that is not bundled (hepatitis' zeros need none; transfusion, soy3, tae, ... may) is read from the
-folder MARGINFOLD_DATA, and its group is left out if it is not there.
+``python benchmarks/readings.py`` prints all of them, ``--only ties,splice`` some groups.  Sets
+that are not bundled are read from the folder MARGINFOLD_DATA; without it their groups end early.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from marginfold import LDA, LPP, ExactKernel, NeighborGraph
@@ -59,8 +59,11 @@ AS_ZERO_ONE = 1.0 / 8.0
 ORDERS = {"A C G T": (1, 2, 3, 4), "A T C G": (1, 3, 4, 2), "G C A T": (3, 2, 1, 4)}
 """Letters of splice in the order in which they are 1, 2, 3, 4; the numbers are those of A C G T."""
 
-MARGIN_COMPONENTS = 10
-"""Components of MMDA and WSVDA on splice, whose best have one to three."""
+SOME_FOLDS = 3
+"""Folds of a partition of splice that are trained on."""
+
+SPLICE_COMPONENTS = 5
+"""Components on splice, at most: the best of MMDA and WSVDA have one to three."""
 
 Errors = Callable[[Array, Array, Array, Array], Array]
 Embedded = Iterable[tuple[Any, Array, Array]]
@@ -204,6 +207,27 @@ def ties() -> Iterator[Tried]:
             }.items():
                 values = least_errors(partitions(rows, labels), embed, whole(errors))
                 yield Tried(("lsva", number), "transfusion", column, reading, values, len(y))
+
+
+def signs() -> Iterator[Tried]:
+    """000, KLSVA on transfusion: the sign of an SVM, on new rows and on those of its training."""
+    X, y = rows_and_labels("transfusion")
+    for gamma in (1 / 4, 1 / 2, 1.0):
+        errors = np.array(
+            [
+                np.mean([_svm_errors(fold, gamma) for fold in part], axis=0)
+                for part in partitions(X, y)
+            ]
+        )
+        for reading, values in zip(("new rows", "training rows"), errors.T, strict=True):
+            reading = f"sign of an SVM with gamma {gamma:g}, {reading}"
+            yield Tried(("lsva", "II"), "transfusion", "KLSVA", reading, values, len(y))
+
+
+def _svm_errors(fold: Fold, gamma: float) -> tuple[float, float]:
+    model = SVC(C=lsva_runs.COST, gamma=gamma).fit(fold.X, fold.y)
+    scores = model.score(fold.X_test, fold.y_test), model.score(fold.X, fold.y)
+    return 100.0 * (1.0 - scores[0]), 100.0 * (1.0 - scores[1])
 
 
 def small_classes() -> Iterator[Tried]:
@@ -362,10 +386,10 @@ def splice() -> Iterator[Tried]:
     letters, y = X[certain].astype(int), (classes[certain] == classes.max()).astype(int)
     for order, n_folds in (("A C G T", 10), ("A C G T", 5), ("G C A T", 15), ("A T C G", 15)):
         coded = np.array([0, *ORDERS[order]], dtype=float)[letters]
-        reading = f"letters in the order {order}, {n_folds} folds"
-        reading += " (page, but for uncertain letters)" if n_folds == 10 else ""
+        reading = f"letters in the order {order}, {n_folds} folds, at most 5 components"
+        reading += " (page: all)" if n_folds == 10 else ""
         parts = _inverted(coded, y, n_folds)
-        yield from _line("splice", reading, parts, {}, MARGIN_COMPONENTS)
+        yield from _line("splice", reading, parts, {}, SPLICE_COMPONENTS)
     binary = np.concatenate([letters == letter for letter in ORDERS["A C G T"]], axis=1)
     parts = _inverted(binary.astype(float), y, 10)
     yield from _line("splice", "a column for each letter, 10 folds", parts, {}, 0)
@@ -378,8 +402,12 @@ def splice() -> Iterator[Tried]:
 
 
 def _inverted(X: Array, y: Array, n_folds: int) -> list[list[Fold]]:
+    """Return some folds of each partition, to train on; each is tested on all other rows."""
     return [
-        [scaled_fold(X, y, *s, "whole") for s in folds(y, n_folds, seed, inverted=True)]
+        [
+            scaled_fold(X, y, *s, "whole")
+            for s in folds(y, n_folds, seed, inverted=True)[:SOME_FOLDS]
+        ]
         for seed in SEEDS
     ]
 
@@ -389,21 +417,18 @@ def _line(
 ) -> Iterator[Tried]:
     """Yield the columns of a line of 001's Table 3; without components only the first ones."""
     options = {**wsvda_runs.SETTINGS, "shrinkage": wsvda_runs.LDA_SHRINKAGE, **settings}
-    n_rows = wsvda_runs.size_of(row)
-    accuracies = {"SVM": _svm_accuracy(parts, options["C"])}
+    heads, accuracies = wsvda_runs.HEADS, {"SVM": _svm_accuracy(parts, options["C"])}
     for name in ("", "PCA", "LDA", "MMDA", "WSVDA") if n_components else ("",):
-        many = parts[0][0].X.shape[1] if name == "PCA" else n_components
-        embed = fitted(wsvda_runs.embedding(name, many, options))
-        for head, neighbors in wsvda_runs.HEADS.items():
-            errors = _head(neighbors) if name else last_dimension(_head(neighbors))
+        method = wsvda_runs.embedding(name, n_components, options)
+        curves = [[method.curves(fold, [*heads.values()]) for fold in part] for part in parts]
+        for head, neighbors in heads.items():
+            best = [best_selection(part, neighbors) for part in curves]
             column = f"{name}+{head}" if name else head
-            accuracies[column] = 100.0 - least_errors(parts, embed, errors)
+            accuracies[column] = np.array([100.0 - 100.0 * b.error if b else np.nan for b in best])
     for column, values in accuracies.items():
-        yield Tried(("wsvda", wsvda.NUMBER), row, column, reading, values, n_rows)
-
-
-def _head(name: str) -> Errors:
-    return lambda *fold: errors_by_dimension([name], *fold)[name]
+        yield Tried(
+            *(("wsvda", wsvda.NUMBER), row, column, reading, values), wsvda_runs.size_of(row)
+        )
 
 
 def _svm_accuracy(parts: list[list[Fold]], cost: float) -> Array:
@@ -468,7 +493,7 @@ def ridges() -> Iterator[Tried]:
     values = _plane_accuracies("GEPSVM", np.where(np.isnan(X), 2.0, X), y, [{"ridge": 0.25}])
     reading = "ridge 2^-2, votes 0, 1, missing 2"
     yield Tried(("mrgepsvm", "1"), "votes", "GEPSVM", reading, values.max(axis=1), len(y))
-    grid = {"ridge": range(-9, 10, 3), "graph_weight": (-9, -4, 0, 4, 9)}
+    grid = {"ridge": (-9, -6, -3, -1, 1, 3, 6, 9), "graph_weight": (-9, -4, 0, 4, 9)}
     for dataset in ("hepatitis", "ionosphere"):
         X, y = rows_and_labels(dataset)
         values = _plane_accuracies("MRGEPSVM", X, y, planes.candidates("MRGEPSVM", grid))
@@ -517,6 +542,7 @@ def _plane_accuracies(
 
 GROUPS: dict[str, Callable[[], Iterator[Tried]]] = {
     "ties": ties,
+    "signs": signs,
     "small classes": small_classes,
     "lda": lda,
     "widths": widths,
