@@ -7,7 +7,7 @@ LOCKFLAGS ?=
 DOCSFLAGS ?=
 
 BIN := .venv/bin
-RUFF_PATHS := $(wildcard src tests examples benchmarks scripts docs/conf.py docs/_ext)
+RUFF_PATHS := $(wildcard src tests examples benchmarks scripts docs/conf.py docs/_ext docs/api/pictures)
 export PYTHON
 
 .DEFAULT_GOAL := help

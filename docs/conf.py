@@ -28,6 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "repository",
     "paper_figures",
+    "pictures",
     "built_files",
 ]
 templates_path = ["_templates"]
@@ -70,6 +71,13 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "abort_on_example_error": False,  # all of them are tried; a failure is an error in the end
 }
+
+# Pictures of the reference: each file of api/pictures with the code that draws it (pictures) ------
+
+plot_include_source = True
+plot_formats = ["svg"]
+plot_html_show_formats = False
+plot_html_show_source_link = False
 
 # Pages --------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""Check a built site: no page asks another host, and every link inside leads somewhere.
+"""Check a built site: no page asks another host, every link inside leads somewhere, and every class
+of the reference has a picture.
 
     python scripts/check_site.py docs/_build/html
 
@@ -42,6 +43,7 @@ class Page(NamedTuple):
     loads: list[str]
     links: list[str]
     anchors: set[str]
+    described: set[str]  # "class", "function", ...: the kinds of objects that it describes
 
 
 def main() -> None:
@@ -50,11 +52,16 @@ def main() -> None:
     pages = {path: read_page(path) for path in sorted(root.rglob("*.html"))}
     if not pages:
         sys.exit(f"no page below {root}; run make docs first")
-    wrong = [*outside(root, pages), *astray(root, pages)]
+    wrong = faults(root, pages)
     if wrong:
         sys.exit("\n".join([*wrong, f"{len(wrong)} things are wrong in {len(pages)} pages"]))
     n_links = sum(len(page.links) for page in pages.values())
     print(f"{len(pages)} pages, {n_links} links: none astray, nothing is loaded from elsewhere")
+
+
+def faults(root: Path, pages: dict[Path, Page]) -> list[str]:
+    """Name all that is wrong with the pages of a folder."""
+    return [*outside(root, pages), *astray(root, pages), *bare(root, pages)]
 
 
 def read_page(path: Path) -> Page:
@@ -69,7 +76,7 @@ class Reader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.page = Page([], [], set())
+        self.page = Page([], [], set(), set())
         self._inside_style = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -77,6 +84,8 @@ class Reader(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         self._inside_style = tag == "style"
         self.page.anchors.update(given[name] for name in ("id", "name") if name in given)
+        if tag == "dl" and "py" in given.get("class", "").split():
+            self.page.described.update(given["class"].split())
         if tag == "a" and "href" in given:
             self.page.links.append(given["href"])
         if tag == "link" and set(given.get("rel", "").split()) & NOT_LOADED:
@@ -125,6 +134,13 @@ def astray(root: Path, pages: dict[Path, Page]) -> Iterator[str]:
                 well = leads(path, parts.path, unquote(parts.fragment), pages)
             if not well:
                 yield f"{path.relative_to(root)} links to {address}"
+
+
+def bare(root: Path, pages: dict[Path, Page]) -> Iterator[str]:
+    """Name pages that describe a class and show no picture."""
+    for path, page in pages.items():
+        if "class" in page.described and not any("_images/" in address for address in page.loads):
+            yield f"{path.relative_to(root)} describes a class without a picture"
 
 
 def leads(path: Path, to: str, anchor: str, pages: dict[Path, Page]) -> bool:

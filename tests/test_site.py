@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import check_site
+import matplotlib.pyplot as plt
 import pytest
 
 import marginfold
@@ -15,6 +16,7 @@ import marginfold
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SPHINX = ROOT / ".venv-docs" / "bin" / "python"
+PICTURES = sorted((DOCS / "api" / "pictures").glob("*.py"))
 SOURCES = sorted(
     path
     for folder in (DOCS, ROOT / "examples")
@@ -30,6 +32,9 @@ OUTSIDE = re.compile(
 )
 """Something that a built page would load from another host."""
 
+CUT = 0.03
+"""Inches beyond the edge of a picture that are no loss: less than the half of a letter."""
+
 
 def test_every_public_name_has_one_place_in_the_reference() -> None:
     listed = re.findall(
@@ -37,6 +42,34 @@ def test_every_public_name_has_one_place_in_the_reference() -> None:
     )
     names = {*marginfold.__all__, "explorer.Explorer", "errors"} - {"__version__"}
     assert sorted(listed) == sorted(names)
+
+
+def test_every_public_class_has_a_picture() -> None:
+    public = {name: getattr(marginfold, name) for name in marginfold.__all__}
+    classes = {name for name, value in public.items() if isinstance(value, type)}
+    drawn = {path.stem for path in PICTURES}
+    assert sorted(classes - drawn) == []
+    assert sorted(drawn - set(public)) == []
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("error::marginfold.errors.MarginfoldWarning")
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+def test_a_picture_shows_its_class_with_names_and_uncut(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").startswith("# ")  # what readers who see none are told
+    plt.close("all")
+    used = runpy.run_path(str(path))
+    (number,) = plt.get_fignums()
+    figure = plt.figure(number)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert used[path.stem] is getattr(marginfold, path.stem)
+    assert axes.has_data()
+    assert axes.get_xlabel() or axes.texts
+    box = figure.get_tightbbox()
+    assert box.min.min() > -CUT
+    assert (box.max < figure.get_size_inches() + CUT).all()
+    plt.close(figure)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -105,8 +138,10 @@ PAGE = '<html><head>{head}</head><body><h1 id="top">A</h1>{body}</body></html>'
 def problems(folder: Path, head: str = "", body: str = "") -> list[str]:
     (folder / "a.html").write_text(PAGE.format(head=head, body=body), encoding="utf-8")
     (folder / "b.html").write_text(PAGE.format(head="", body=""), encoding="utf-8")
+    (folder / "_images").mkdir()
+    (folder / "_images" / "a.svg").touch()
     pages = {path: check_site.read_page(path) for path in folder.glob("*.html")}
-    return [*check_site.outside(folder, pages), *check_site.astray(folder, pages)]
+    return check_site.faults(folder, pages)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +149,8 @@ def problems(folder: Path, head: str = "", body: str = "") -> list[str]:
     [
         ("", '<a href="b.html#top">b</a> <a href="#top">here</a> <a href="https://a.org">a</a>'),
         ('<link rel="canonical" href="https://a.org/">', '<img src="data:image/png;base64,AA==">'),
+        ("", '<dl class="py class"></dl><img src="_images/a.svg">'),
+        ("", '<dl class="py function"></dl>'),
     ],
 )
 def test_a_site_without_faults_passes(head: str, body: str, tmp_path: Path) -> None:
@@ -133,6 +170,7 @@ def test_a_site_without_faults_passes(head: str, body: str, tmp_path: Path) -> N
         ("", '<a href="b.html#gone">gone</a>'),
         ("", '<a href="https://">nowhere</a>'),
         ("", '<a href="javascript:alert(1)">code</a>'),
+        ("", '<dl class="py class"></dl>'),
     ],
 )
 def test_a_fault_of_a_site_is_found(head: str, body: str, tmp_path: Path) -> None:

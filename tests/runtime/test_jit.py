@@ -9,7 +9,7 @@ import pytest
 
 from marginfold.errors import CancelledError
 from marginfold.runtime import jit
-from marginfold.runtime.jit import VARIABLE, WORTH, compiled_module
+from marginfold.runtime.jit import VARIABLE, WORTH, compiled_module, compiling_by_own_work
 from marginfold.runtime.progress import watch
 
 pytest.importorskip("numba")
@@ -64,6 +64,17 @@ def test_the_work_of_one_module_is_not_that_of_another():
 
 def test_what_is_loaded_already_is_used():
     compiled_module(NAME, True)
+    assert compiled_module(NAME, "auto", 0.0) is sys.modules[NAME]
+
+
+@pytest.mark.parametrize("before", ["nothing", "work", "loaded"])
+def test_work_that_counts_alone_is_compiled_as_in_a_new_process(before):
+    if before != "nothing":
+        compiled_module(NAME, before == "loaded" or "auto", 0.9 * WORTH)
+    for _ in range(2):
+        with compiling_by_own_work():
+            found = [compiled_module(NAME, "auto", 0.6 * WORTH) is not None for _ in range(3)]
+        assert found == [False, True, True]
     assert compiled_module(NAME, "auto", 0.0) is sys.modules[NAME]
 
 

@@ -16,7 +16,7 @@ from marginfold.executors.calls import n_processes
 from marginfold.executors.serialization import loads
 from marginfold.protocols.records import RecordStore, Result, as_row
 from marginfold.protocols.studies import Skip, Task
-from marginfold.runtime.jit import without_compiling
+from marginfold.runtime.jit import compiling_by_own_work, without_compiling
 
 CUT_SHORT = "Solver terminated early"
 """How scikit-learn's warning of a libsvm that was cut short begins: the papers' costs do that."""
@@ -178,8 +178,9 @@ def _elsewhere(task: Task) -> Any:
 def compute(task: Task) -> Outcome:
     """Do the work of a task; an error becomes an outcome, so that the others go on."""
     start = time.thread_time()  # a worker of a cluster may have other tasks in other threads
+    alone = compiling_by_own_work if task.may_compile else without_compiling
     try:
-        with without_compiling(), warnings.catch_warnings():
+        with alone(), warnings.catch_warnings():
             warnings.simplefilter("ignore", MarginfoldWarning)  # exhaustion is in the records
             warnings.filterwarnings("ignore", message=CUT_SHORT)
             results, status = _checked(task.work(task)), "done"

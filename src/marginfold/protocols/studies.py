@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,9 @@ class Task:
     work : callable
         A function of a module (so that it reaches another process) which takes the task and
         returns a list of `Result`, or raises `Skip`.
+    may_compile : bool
+        Whether long work may be compiled.  That takes some seconds in each process, which a run of
+        minutes does not miss; a comparison that must answer soon is better off without.
     """
 
     study: str
@@ -47,6 +50,7 @@ class Task:
     fold: int = -1
     options: Mapping[str, Any] = field(default_factory=dict)
     work: Callable[[Task], Any] = field(kw_only=True, compare=False)
+    may_compile: bool = field(default=False, kw_only=True, compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -73,7 +77,7 @@ def select_tasks(
             f"{study} has no table or figure {table!r}; choose from {', '.join(map(repr, names))}."
         )
     wanted = names if table is None else [table]
-    tasks = (task for name in wanted for task in make(name))
+    tasks = (replace(task, may_compile=True) for name in wanted for task in make(name))
     return list({task.key: task for task in tasks}.values())
 
 

@@ -39,6 +39,7 @@ VARIABLE = "MARGINFOLD_COMPILE"
 
 _work: dict[str, float] = {}
 _never: ContextVar[bool] = ContextVar("marginfold_never_compile", default=False)
+_own_work: ContextVar[dict[str, float] | None] = ContextVar("marginfold_own_work", default=None)
 
 
 @contextmanager
@@ -55,6 +56,20 @@ def without_compiling() -> Iterator[None]:
         _never.reset(token)
 
 
+@contextmanager
+def compiling_by_own_work() -> Iterator[None]:
+    """Compile for what is announced from here on only, whatever the process did or loaded before.
+
+    Results are then those of the same work in another process, which `without_compiling` grants as
+    well, but long work is not left to NumPy.
+    """
+    token = _own_work.set({})
+    try:
+        yield
+    finally:
+        _own_work.reset(token)
+
+
 def compiled_module(name: str, wanted: bool | str = "auto", seconds: float = 0.0) -> Any:
     """Return a module of compiled functions, or None where NumPy is to be used.
 
@@ -69,9 +84,11 @@ def compiled_module(name: str, wanted: bool | str = "auto", seconds: float = 0.0
     """
     if wanted == "auto":
         mode = "never" if _never.get() else os.environ.get(VARIABLE, "auto")
-        _work[name] = _work.get(name, 0.0) + seconds
-        loaded = name in sys.modules
-        wanted = mode == "always" or (mode != "never" and (loaded or _work[name] >= WORTH))
+        own = _own_work.get()
+        work = _work if own is None else own
+        work[name] = work.get(name, 0.0) + seconds
+        loaded = own is None and name in sys.modules
+        wanted = mode == "always" or (mode != "never" and (loaded or work[name] >= WORTH))
     return _load(name) if wanted else None
 
 

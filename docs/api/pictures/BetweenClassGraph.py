@@ -1,0 +1,27 @@
+# Weights are positive between classes (gray) and negative inside
+# them (red).
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.collections import LineCollection
+from sklearn.preprocessing import scale
+
+from marginfold import BetweenClassGraph
+from marginfold.data import load
+
+wine = load("wine")
+X, y = scale(wine.X[::6, [6, 9]]), wine.y[::6]
+laplacian = BetweenClassGraph().build(X, y)
+L = laplacian.scatter(np.eye(len(X)))  # Z'LZ with Z = I
+between = np.argwhere(np.triu(L, 1) < -1e-9)  # W = -L is positive
+inside = np.argwhere(np.triu(L, 1) > 1e-9)
+
+figure, ax = plt.subplots(figsize=(4.5, 3.6), layout="constrained")
+for pairs, color in ((between, "gray"), (inside, "red")):
+    lines = LineCollection(X[pairs], color=color, lw=0.6, alpha=0.5)
+    ax.add_collection(lines)
+for label in np.unique(y):
+    ax.plot(*X[y == label].T, "o", label=f"wine {label}")
+ax.set_title(f"{len(between)} edges between classes")
+ax.set(xlabel="flavanoids", ylabel="color intensity")
+figure.legend(loc="outside lower center", ncols=4)
+plt.show()
