@@ -51,9 +51,9 @@ RBF_REMARK = (
     "The printed SVM on {row} ({value:.2f}) is next to the share of its larger class "
     "({largest:.2f}), which is what LIBSVM returns if nothing is chosen ('defaults'). With "
     "parameters chosen on the test folds, over 5 partitions, GEPSVM on {row} agrees with print "
-    "(61.5) and MRGEPSVM is near (62.0). GEPSVM on wpbc agrees if nothing is chosen (61.9 with the "
-    "ridge 1 and gamma = 2^-6), with which that on {row} does not (50.4). The paper gives no kernel "
-    "width, and its ridge on coefficients weighs directions of little variance most (E43)."
+    "(61.5) and MRGEPSVM is near (62.0). GEPSVM on wpbc agrees at a fixed ridge of 1 and gamma = "
+    "2^-6 (61.9), at which that on {row} does not (50.4). The paper gives no kernel width, and its "
+    "ridge on coefficients weighs directions of little variance most (E43)."
 )
 
 TIMES_REMARK = (
