@@ -37,14 +37,23 @@ TITLES = {
 
 LINEAR_REMARK = (
     "The paper does not say on which rows it measures, and a tenth of a small set is too few rows "
-    "to tell parameters apart"
+    "to tell parameters apart: chosen on the test folds, over 5 partitions, MRGEPSVM agrees with "
+    "print on hepatitis (83.0) and is near to it on ionosphere (84.8)"
+)
+
+RIDGE_REMARK = (
+    "as if its ridge had not been chosen ('2^-9' has the smallest of the grid): with 2^-2 on all "
+    "sets it agrees with print on ionosphere (77.2) and is near on hepatitis (53.0) and sonar "
+    "(70.5), and on votes (93.7) if a missing vote is a third value, 2 beside 0 and 1"
 )
 
 RBF_REMARK = (
     "The printed SVM on {row} ({value:.2f}) is next to the share of its larger class "
-    "({largest:.2f}), which is what LIBSVM returns if nothing is chosen ('defaults'), the paper "
-    "gives no kernel width, and its ridge on coefficients weighs directions of little variance "
-    "most (E43)."
+    "({largest:.2f}), which is what LIBSVM returns if nothing is chosen ('defaults'). With "
+    "parameters chosen on the test folds, over 5 partitions, GEPSVM on {row} agrees with print "
+    "(61.5) and MRGEPSVM is near (62.0). GEPSVM on wpbc agrees at a fixed ridge of 1 and gamma = "
+    "2^-6 (61.9), at which that on {row} does not (50.4). The paper gives no kernel width, and its "
+    "ridge on coefficients weighs directions of little variance most (E43)."
 )
 
 TIMES_REMARK = (
@@ -150,10 +159,7 @@ def _below(cells: Sequence[Cell]) -> str:
     ]
     if not rows:
         return f"{LINEAR_REMARK}."
-    return (
-        f"{LINEAR_REMARK}; its {REFERENCE} is below ours on {', '.join(rows)}, as if its ridge had "
-        "not been chosen ('2^-9' has the smallest of the grid)."
-    )
+    return f"{LINEAR_REMARK}; its {REFERENCE} is below ours on {', '.join(rows)}, {RIDGE_REMARK}."
 
 
 def _guessed(numbers: Mapping[tuple[str, str], Printed]) -> str:
