@@ -463,7 +463,7 @@ def markdown(family: str, tables: Sequence[Table], found: Results) -> str:
 
 
 def figures(tables: Sequence[Table], found: Results) -> Iterator[Line]:
-    """Return what issue and readers ask for, with yes or no; a figure without fits is left out."""
+    """Return the figures that were set, with yes or no; one without fits is left out."""
     real = [table for table in tables if table.name != CLASSES_26]
     linear, rbf = "GESVC()", "GESVC(kernel='rbf', C=10)"
     for ours, theirs in ((linear, "SVC(kernel='linear')"), (rbf, "SVC(C=10)")):
