@@ -227,6 +227,12 @@ def test_of_equal_gains_the_earlier_class_goes_first():
     assert kept == [(1,)]
 
 
+def test_gains_close_to_one_are_told_apart_by_what_they_lack():
+    gains = {(0,): 1.0 - 1e-10, (1,): 1.0 - 1e-12, (2,): 0.5}
+    kept, _ = run(Greedy(3), lambda task, k: gains[task], 1)
+    assert kept == [(1,)]
+
+
 def test_greedy_asks_for_all_unknown_tasks_at_once():
     assert Greedy(4).propose(no_means) == [(0,), (1,), (2,), (3,)]
 

@@ -88,3 +88,10 @@ def test_a_difference_that_would_lose_digits_is_not_formed():
     S = laplacian.scatter_with(Z, Z.T @ Z)
     assert_allclose(S, laplacian.scatter(Z), rtol=1e-12)
     assert S[0, 0] < 1e-8
+
+
+@pytest.mark.parametrize("weights", [[3.0, 1.0, 2.0], [4.0, 0.5, 0.25]])
+def test_between_classes_of_one_row_the_weights_are_products_by_the_total(weights):
+    graph = BetweenClassGraph().build(np.eye(3), np.arange(3), sample_weight=np.array(weights))
+    products = np.outer(weights, weights)[np.triu_indices(3, 1)] / sum(weights)
+    assert graph.weight_range == pytest.approx((products.min(), products.max()), rel=1e-14)

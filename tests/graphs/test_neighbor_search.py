@@ -18,7 +18,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from marginfold.errors import CancelledError, GraphError, InvalidParameterError, MarginfoldWarning
 from marginfold.graphs import NeighborGraph, PermutedGraph, ReconstructionGraph, TotalGraph
-from marginfold.graphs.neighbor_search import TREE_MAX_COLUMNS, find_neighbors, nearest
+from marginfold.graphs.neighbor_search import (
+    TREE_MAX_COLUMNS,
+    entries_per_row,
+    find_neighbors,
+    nearest,
+)
 from marginfold.runtime.progress import watch
 
 rng = np.random.default_rng(17)
@@ -290,6 +295,14 @@ def test_sparse_rows_have_the_neighbors_of_dense_ones_whatever_their_columns(n_c
             NeighborGraph(4, search="exact").build(part) for part in (sp.csr_array(rows), rows)
         )
     assert_allclose(found.scatter(rows), expected.scatter(rows), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_columns", [3, 40])
+def test_the_numbers_stored_for_a_row_are_those_of_its_columns_or_its_entries(n_columns):
+    dense = np.ones((12, n_columns))
+    assert entries_per_row(dense) == n_columns
+    assert entries_per_row(sp.csr_array(dense[:, :2] @ np.eye(2, n_columns))) == 2
+    assert entries_per_row(sp.csr_array((12, n_columns))) == 1
 
 
 def openmp_threads():
