@@ -2,7 +2,7 @@
 
     python scripts/write_reproduction.py RUN [SCALE [SEEDS]]
 
-reads the folder RUN (scale "standard" and all its partitions unless given) and writes the tables of
+reads the folder RUN (scale "full" and all its partitions unless given) and writes the tables of
 all papers.
 """
 
@@ -34,8 +34,9 @@ after that of a printed one ("KLSVA sign", "GEPSVM 2^-9") have another reading: 
 the same printed number and do not count. Columns without a printed number are controls: honest
 selection ("nested"), permuted graphs. [Errata](errata.md) explains the numbers E1, E2, ...
 
-The command `marginfold reproduce all` computes everything here, figures included; a set that is
-neither bundled nor in the data folder is skipped with its reason.
+The command `marginfold reproduce all --full` computes everything here, figures included, in an hour
+or two on two cores; without `--full` it takes fewer graph weights. A set that is neither bundled
+nor in the data folder is skipped with its reason.
 """
 
 PARTITIONED = ("lsva", "gesvm", "mrgepsvm")
@@ -50,7 +51,7 @@ COUNTED = """
 def main() -> None:
     """Write the page."""
     folder = sys.argv[1]
-    size = study_size(sys.argv[2] if len(sys.argv) > 2 else "standard")
+    size = study_size(sys.argv[2] if len(sys.argv) > 2 else "full")
     if len(sys.argv) > 3:
         size = replace(size, n_seeds=int(sys.argv[3]))
     with RecordStore(folder, read_only=True) as store:
