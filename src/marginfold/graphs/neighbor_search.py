@@ -125,6 +125,13 @@ def pair_distances(points: Any, X: Any, i: IntArray, j: IntArray) -> FloatArray:
     return squared
 
 
+def squared_norms(X: Any) -> FloatArray:
+    """Return the squared norms of rows."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
 def share_found(squared: FloatArray, exact: FloatArray) -> float:
     """Share of found neighbors that are as near as the last true one, from squared distances."""
     return float(np.mean(squared <= exact[:, -1:] * (1.0 + TIE)))
@@ -192,7 +199,7 @@ def _search_again(
     distances.  A point that is missing seemed as far as the last one found: if that is farther
     than the k-th by more than rounding, nothing is missing.
     """
-    sizes = np.concatenate([_sizes(_moved(X[part], centre)) for part in _row_parts(X)])
+    sizes = np.concatenate([squared_norms(_moved(X[part], centre)) for part in _row_parts(X)])
     kth, last = np.partition(squared, k - 1, axis=1)[:, k - 1], squared.max(axis=1)
     n_terms = max(_most_entries(points), _most_entries(X))
     rounding = 2.0 * EPS * n_terms * (2.0 * np.sqrt(sizes) + np.sqrt(last)) ** 2
@@ -201,7 +208,7 @@ def _search_again(
     if not rows.size:
         return
     moved = _moved(points, centre)
-    others = _sizes(moved)
+    others = squared_norms(moved)
     for part in watched(list(chunks(len(rows), len(others))), len(rows), "neighbors"):
         some = rows[part]
         products = _moved(X[some], centre) @ moved.T
@@ -225,13 +232,6 @@ def _row_parts(X: Any) -> Iterator[slice]:
 def _most_entries(X: Any) -> int:
     """Return the largest number of entries stored for a row."""
     return int(np.diff(X.indptr).max()) if sp.issparse(X) else int(X.shape[1])
-
-
-def _sizes(X: Any) -> FloatArray:
-    """Return the squared norms of rows."""
-    if sp.issparse(X):
-        return np.asarray(X.power(2).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def _sorted(candidates: IntArray, squared: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
