@@ -139,10 +139,11 @@ def test_gamma_scale_of_weighted_and_sparse_rows():
     assert sparse == pytest.approx(1 / (4 * repeated.var()))
 
 
-def test_gamma_scale_of_sparse_rows_with_a_large_mean():
-    rows = X + 1e5
-    sparse = ExactKernel("laplacian").fit(scipy.sparse.csr_matrix(rows)).gamma_
-    assert sparse == pytest.approx(1 / (4 * rows.var()), rel=1e-3)
+@pytest.mark.parametrize("mean", [1e5, 1e8, 1e11])
+def test_gamma_scale_of_sparse_rows_with_a_large_mean(mean):
+    rows, weights = X + mean, rng.integers(1, 3, 25)
+    sparse = ExactKernel("laplacian").fit(scipy.sparse.csr_matrix(rows), sample_weight=weights)
+    assert sparse.gamma_ == pytest.approx(1 / (4 * np.repeat(rows, weights, axis=0).var()))
 
 
 @pytest.mark.parametrize("gap", [1.0, 1e5, 1e8, 1e10])

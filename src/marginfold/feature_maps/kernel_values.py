@@ -218,7 +218,11 @@ def _variance(X: Any, weights: Array) -> float:
     entries = weights.sum() * X.shape[1]
     mean = float(np.asarray(weights @ X).sum() / entries)
     if scipy.sparse.issparse(X):
-        return float(np.asarray(weights @ X.multiply(X)).sum() / entries) - mean**2
+        stored = X.copy()
+        stored.data = np.ones_like(stored.data)
+        zeros = entries - float(np.asarray(weights @ stored).sum())
+        stored.data = (X.data - mean) ** 2
+        return float(np.asarray(weights @ stored).sum() + zeros * mean**2) / entries
     return float((weights @ (X - mean) ** 2).sum() / entries)
 
 
