@@ -280,6 +280,22 @@ def test_a_small_search_uses_one_thread_and_restores_the_others(small, threads, 
     assert set(inside) == {threads}
 
 
+@pytest.mark.parametrize("rows_as", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("n_new", [None, 60, 1100])
+def test_the_number_of_threads_does_not_choose_among_equal_distances(n_new, rows_as, monkeypatch):
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.SMALL_SEARCH", 0)
+    rows = np.random.default_rng(0).integers(0, 2, (1500, 12)).astype(float)
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads):
+            if n_new is None:
+                found.append(nearest(rows_as(rows), 5)[0])
+            else:
+                found.append(nearest_points(rows_as(rows), rows_as(1 - rows[:n_new]), 5)[0])
+    assert_array_equal(found[1], found[0])
+    assert_array_equal(found[2], found[0])
+
+
 def test_an_exact_search_warns_about_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -24,7 +24,7 @@ from marginfold.errors import GraphError, MarginfoldWarning, warn
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
 from marginfold.runtime.extras import advice, require
 from marginfold.runtime.progress import report
-from marginfold.runtime.threads import one_thread
+from marginfold.runtime.threads import one_thread, openmp_threads
 from marginfold.validation.parameters import shown
 
 TREE_MAX_COLUMNS = 8
@@ -49,6 +49,9 @@ PAIRS_PER_STEP = 2**28
 
 SMALL_SEARCH = 2**22
 """Pairs of rows up to which one thread is as fast as several: about 2,000 rows."""
+
+ROWS_PER_THREAD = 1024
+"""With more rows for each thread scikit-learn gives threads rows, with fewer points to search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +189,11 @@ def _searched(
         search.fit(_moved(points, centre))
         parts = list(chunks(n, m, CHUNK_ENTRIES if sp.issparse(points) else PAIRS_PER_STEP))
         for part in watched(parts, n, "neighbors"):
-            found[part] = search.kneighbors(_moved(X[part], centre), return_distance=False)
+            rows = _moved(X[part], centre)
+            # threads that share points instead of rows would decide which of equal distances count
+            shared = centre is not None and m >= rows.shape[0]
+            with openmp_threads(max(1, (rows.shape[0] - 1) // ROWS_PER_THREAD) if shared else m):
+                found[part] = search.kneighbors(rows, return_distance=False)
     return found
 
 
