@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels, rbf_ker
 
 from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning
 from marginfold.feature_maps import ExactKernel
-from marginfold.feature_maps.kernel_values import KERNELS
+from marginfold.feature_maps.kernel_values import KERNELS, KernelFunction
 
 rng = np.random.default_rng(1)
 X = rng.standard_normal((25, 4)) + 0.5
@@ -138,10 +139,24 @@ def test_gamma_scale_of_weighted_and_sparse_rows():
     assert sparse == pytest.approx(1 / (4 * repeated.var()))
 
 
-def test_gamma_scale_of_sparse_rows_with_a_large_mean():
-    rows = X + 1e5
-    sparse = ExactKernel("laplacian").fit(scipy.sparse.csr_matrix(rows)).gamma_
-    assert sparse == pytest.approx(1 / (4 * rows.var()), rel=1e-3)
+@pytest.mark.parametrize("mean", [1e5, 1e8, 1e11])
+def test_gamma_scale_of_sparse_rows_with_a_large_mean(mean):
+    rows, weights = X + mean, rng.integers(1, 3, 25)
+    sparse = ExactKernel("laplacian").fit(scipy.sparse.csr_matrix(rows), sample_weight=weights)
+    assert sparse.gamma_ == pytest.approx(1 / (4 * np.repeat(rows, weights, axis=0).var()))
+
+
+@pytest.mark.parametrize("gap", [1.0, 1e5, 1e8, 1e10])
+def test_far_rows_leave_the_kernel_of_the_others_as_it_is(gap):
+    """|x|^2 - 2x'y + |y|^2 is off by a share of the sizes, which are those of the gap."""
+    far = X + np.where(np.arange(25) % 2, gap, 0.0)[:, None]
+    expected = np.exp(-0.3 * np.square(far[:, None] - far).sum(axis=2))
+    function = KernelFunction("rbf", 0.3, 3, 1.0)
+    kinds = (np.asarray, scipy.sparse.csr_array)
+    for rows, others in itertools.product(kinds, kinds):
+        assert_allclose(function(rows(far), others(far)), expected, rtol=1e-9, atol=1e-14)
+    Z = ExactKernel("rbf", gamma=0.3).fit_transform(far)
+    assert_allclose(Z @ Z.T, centred(expected), atol=1e-8 + 1e-15 * gap)  # of the origin
 
 
 # ---------------------------------------------------------------- weights and copies

@@ -111,6 +111,20 @@ def test_row_order_does_not_matter(name):
     assert_allclose(laplacian.scatter(Z[order]), Z.T @ L @ Z, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("gap", [1.0, 1e4, 1e7, 1e9])
+def test_the_scatter_between_far_groups_is_that_of_the_edges(gap):
+    """``d z^2 - w z z'`` cancels where the groups are not joined; so do sizes of the columns."""
+    far = X + gap * (np.arange(N) % 2)[:, None] * np.array([1.0, 0.0, -2.0, 0.0])
+    adjacency = np.where(np.subtract.outer(np.arange(N), np.arange(N)) % 2, 0.0, W)
+    expected = np.zeros((4, 4))
+    for i, j in np.argwhere(np.triu(adjacency, 1)):
+        expected += adjacency[i, j] * np.outer(far[i] - far[j], far[i] - far[j])
+    for graph in (PrecomputedGraph(adjacency), 0.5 * PrecomputedGraph(2.0 * adjacency)):
+        assert_allclose(graph.build(far).scatter(far), expected, rtol=1e-7)
+    indicator = np.arange(N)[:, None] % 2 * 1e6
+    assert PrecomputedGraph(adjacency).build(far).scatter(indicator) == 0.0
+
+
 @pytest.mark.parametrize("shape", [(N - 1, 2), (N,)])
 def test_scatter_refuses_other_rows(shape):
     with pytest.raises(GraphError, match=f"EdgeLaplacian.*needs {N} rows"):

@@ -23,6 +23,8 @@ from marginfold.graphs.neighbor_search import (
     entries_per_row,
     find_neighbors,
     nearest,
+    nearest_points,
+    pair_distances,
 )
 from marginfold.runtime.progress import watch
 
@@ -278,6 +280,22 @@ def test_a_small_search_uses_one_thread_and_restores_the_others(small, threads, 
     assert set(inside) == {threads}
 
 
+@pytest.mark.parametrize("rows_as", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("n_new", [None, 60, 1100])
+def test_the_number_of_threads_does_not_choose_among_equal_distances(n_new, rows_as, monkeypatch):
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.SMALL_SEARCH", 0)
+    rows = np.random.default_rng(0).integers(0, 2, (1500, 12)).astype(float)
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads):
+            if n_new is None:
+                found.append(nearest(rows_as(rows), 5)[0])
+            else:
+                found.append(nearest_points(rows_as(rows), rows_as(1 - rows[:n_new]), 5)[0])
+    assert_array_equal(found[1], found[0])
+    assert_array_equal(found[2], found[0])
+
+
 def test_an_exact_search_warns_about_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -303,6 +321,40 @@ def test_the_numbers_stored_for_a_row_are_those_of_its_columns_or_its_entries(n_
     assert entries_per_row(dense) == n_columns
     assert entries_per_row(sp.csr_array(dense[:, :2] @ np.eye(2, n_columns))) == 2
     assert entries_per_row(sp.csr_array((12, n_columns))) == 1
+
+
+@pytest.mark.parametrize("rows_as", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("gap", [1.0, 1e4, 1e8, 1e9, 1e12])
+@pytest.mark.parametrize("n_far", [1, 60])
+def test_far_rows_do_not_hide_which_of_the_others_are_near(gap, n_far, rows_as):
+    """|x|^2 - 2x'y + |y|^2 is off by a share of the sizes, which are those of the gap."""
+    far = X[:120].copy()
+    far[:n_far, 0] += gap
+    between = far + 0.1 * X[60:]
+    for rows, own in ((far, True), (between, False)):
+        true = np.square(rows[:, None] - far).sum(axis=2)
+        true[np.arange(120), np.arange(120)] += np.inf if own else 0.0
+        order = np.argsort(true, axis=1, kind="stable")[:, :5]
+        points, new = rows_as(far), rows_as(rows)
+        indices, squared = nearest(points, 5) if own else nearest_points(points, new, 5)
+        assert_array_equal(indices, order)
+        assert_allclose(squared, np.take_along_axis(true, order, 1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows_as", [np.asarray, sp.csr_array])
+def test_ordinary_rows_are_searched_once(rows_as, monkeypatch):
+    rows = np.round(4 * X) * (rng.random(X.shape) < 0.7)  # with ties, and equal rows
+    rows = np.vstack([rows, rows, rows, rows, rows, rows])
+    calls = []
+
+    def counted(*args):
+        calls.append(args)
+        return pair_distances(*args)
+
+    monkeypatch.setattr("marginfold.graphs.neighbor_search.pair_distances", counted)
+    for some in (rows, 1e3 * X, X + 1e3, np.exp(5 * X)):
+        nearest(rows_as(some), 5)
+    assert len(calls) == 4
 
 
 def openmp_threads():

@@ -10,7 +10,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from marginfold.runtime.threads import one_thread
+from marginfold.runtime.threads import one_thread, openmp_threads
 
 NearestNeighbors().fit(np.eye(9))  # loads what searches use
 KINDS = ["blas", "openmp", None]
@@ -58,6 +58,13 @@ def test_the_other_kind_is_left_alone(kind, other):
     before = numbers(other)
     with one_thread(kind):
         assert numbers(other) == before
+
+
+def test_at_most_so_many_threads_are_never_more_than_there_were():
+    for most, expected in ((1, 1), (2, 2), (5, 2)):
+        with openmp_threads(most):
+            assert set(numbers("openmp")) == {expected}
+        assert set(numbers("openmp")) == {2}
 
 
 @pytest.mark.parametrize(("outer", "inner"), [("openmp", "blas"), ("blas", "openmp")])

@@ -16,6 +16,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
+from marginfold.graphs.neighbor_search import nearest_points
 from marginfold.linalg.tall import Array
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
 
@@ -120,9 +121,11 @@ def _class_distances(classifier: Any, rows: Array) -> Array:
     distances = np.empty((len(rows), len(classifier.classes_)))
     for code in range(len(classifier.classes_)):
         own = known[codes == code]
-        nearest, distances[:, code] = pairwise_distances_argmin_min(
-            rows, own, metric=metric, metric_kwargs=options
-        )
-        if metric == "euclidean":  # found by squares that cancel: a row is at 0 from itself
+        if metric == "euclidean":  # by squares that cancel near rows may be lost
+            nearest = nearest_points(own, rows, 1)[0][:, 0]
             distances[:, code] = np.linalg.norm(rows - own[nearest], axis=1)
+        else:
+            distances[:, code] = pairwise_distances_argmin_min(
+                rows, own, metric=metric, metric_kwargs=options
+            )[1]
     return distances

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse
 from scipy.linalg import solve_triangular
 
 from marginfold.feature_maps.kernel_values import KernelFunction
+from marginfold.graphs.neighbor_search import squared_norms
 from marginfold.linalg.tall import Array, Block, RowBlocks, dense, gram, row_blocks, total
 from marginfold.runtime.memory import require_memory
 
@@ -330,7 +330,7 @@ def kernel_diagonal(function: KernelFunction, X: Any) -> Array:
         return _tiled(function, X)
     if function.kernel in ("rbf", "laplacian"):
         return np.ones(X.shape[0])
-    squares = _squared_norms(X)
+    squares = squared_norms(X)
     if function.kernel == "cosine":
         return (squares > 0).astype(np.float64)
     if function.kernel == "linear":
@@ -340,12 +340,6 @@ def kernel_diagonal(function: KernelFunction, X: Any) -> Array:
         return np.asarray(np.tanh(inner))
     with np.errstate(over="ignore"):
         return np.asarray(inner**function.degree)
-
-
-def _squared_norms(X: Any) -> Array:
-    if scipy.sparse.issparse(X):
-        return dense(X.multiply(X).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def _tiled(function: KernelFunction, X: Any) -> Array:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 from sklearn.preprocessing import normalize
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.graphs.neighbor_search import pair_distances, squared_norms
 from marginfold.linalg.tall import Array, dense, row_blocks
 from marginfold.validation.parameters import (
     POSITIVE_FACTOR,
@@ -37,6 +38,11 @@ ASYMMETRY = 1e-8
 
 GAMMA = Either(Choice("scale", "auto"), POSITIVE_FACTOR)
 
+EPS = float(np.finfo(np.float64).eps)
+
+LOST, VANISHED = 1e-9, -746.0
+"""Rounding of an exponent that is too much, and an exponent whose power is 0."""
+
 TILE_ROWS = 200
 """Rows of a symmetric kernel that are evaluated at a time."""
 
@@ -58,7 +64,7 @@ class KernelFunction:
             return _called(self.kernel, X, Y) if callable(self.kernel) else self._named(X, Y)
 
     def _named(self, X: Any, Y: Any) -> Array:
-        if self.kernel == "rbf" and not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Y)):
+        if self.kernel == "rbf":
             return _rbf(X, Y, self.gamma)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return np.asarray(
@@ -81,19 +87,35 @@ class KernelFunction:
         return K
 
 
-def _rbf(X: Array, Y: Array, gamma: float) -> Array:
+def _rbf(X: Any, Y: Any, gamma: float) -> Array:
     """Return ``exp(-gamma |x - y|^2)``, by as many rows as stay in the cache."""
+    sizes, others = (gamma * squared_norms(rows) for rows in (X, Y))
+    if scipy.sparse.issparse(X) or scipy.sparse.issparse(Y):
+        K = np.asarray(euclidean_distances(X, Y, squared=True))
+        K *= -gamma
+        _mend_near(K, X, Y, sizes, others, gamma)
+        return np.asarray(np.exp(K, out=K))
     K = np.empty((len(X), len(Y)))
     twice = (2.0 * gamma) * Y.T
-    sizes, others = (gamma * np.einsum("ij,ij->i", rows, rows) for rows in (X, Y))
     for block in row_blocks(*K.shape):
         values = K[block]
         np.matmul(X[block], twice, out=values)
         values -= sizes[block, None]
         values -= others
         np.minimum(values, 0.0, out=values)
+        _mend_near(values, X[block], Y, sizes[block], others, gamma)
         np.exp(values, out=values)
     return K
+
+
+def _mend_near(exponents: Array, X: Any, Y: Any, sizes: Array, others: Array, gamma: float) -> None:
+    """Compute again, from the differences, what |x|^2 - 2x'y + |y|^2 has lost between far rows."""
+    share = EPS * (X.shape[1] + 2)
+    if share * (sizes.max() + others.max()) <= LOST:
+        return
+    rounding = share * (sizes[:, None] + others)
+    i, j = np.nonzero((rounding > LOST) & ~(exponents < VANISHED - rounding))
+    exponents[i, j] = -gamma * pair_distances(Y, X, i, j)
 
 
 def check_kernel(owner: Any) -> None:
@@ -196,7 +218,11 @@ def _variance(X: Any, weights: Array) -> float:
     entries = weights.sum() * X.shape[1]
     mean = float(np.asarray(weights @ X).sum() / entries)
     if scipy.sparse.issparse(X):
-        return float(np.asarray(weights @ X.multiply(X)).sum() / entries) - mean**2
+        stored = X.copy()
+        stored.data = np.ones_like(stored.data)
+        zeros = entries - float(np.asarray(weights @ stored).sum())
+        stored.data = (X.data - mean) ** 2
+        return float(np.asarray(weights @ stored).sum() + zeros * mean**2) / entries
     return float((weights @ (X - mean) ** 2).sum() / entries)
 
 

@@ -26,6 +26,12 @@ IntArray = NDArray[np.intp]
 ABSENT = -1
 """Component number of a row that is not a node: weight 0, or a copy that was merged."""
 
+CANCELLED = 1e-6
+"""A column whose Z'LZ is below this share of its squares, by degree, is computed from the edges."""
+
+EDGE_ENTRIES = 2**20
+"""Numbers held at once while it is (8 MB)."""
+
 
 @dataclass(frozen=True)
 class GraphDescription:
@@ -293,7 +299,24 @@ class EdgeLaplacian(Laplacian):
     def _quadratic(self, Z: FloatArray) -> FloatArray:
         points = Z[self.rows]
         points -= points.mean(axis=0)  # L1 = 0: free, and an offset would cost digits
-        return product(points.T, self.on_nodes().L @ points)
+        S = product(points.T, self.on_nodes().L @ points)
+        sizes = np.einsum("i,ij,ij->j", abs(self.adjacency).sum(axis=1), points, points)
+        lost = np.flatnonzero(S.diagonal() < CANCELLED * sizes)
+        if lost.size:
+            S[lost] = self._from_differences(points, lost)
+            S[:, lost] = S[lost].T
+        return S
+
+    def _from_differences(self, points: FloatArray, columns: IntArray) -> FloatArray:
+        """Return some rows of Z'LZ, edge by edge: between far rows ``d z^2 - w z z'`` cancels."""
+        edges = sp.triu(self.adjacency, k=1, format="coo")
+        S = np.zeros((len(columns), points.shape[1]))
+        step = max(1, EDGE_ENTRIES // max(1, points.shape[1]))
+        for start in range(0, edges.nnz, step):
+            part = slice(start, start + step)
+            difference = points[edges.row[part]] - points[edges.col[part]]
+            S += (difference[:, columns] * edges.data[part, None]).T @ difference
+        return S
 
 
 def joined_parts(left: IntArray, right: IntArray, n_left: int, n_right: int) -> IntArray:

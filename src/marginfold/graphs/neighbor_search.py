@@ -24,7 +24,7 @@ from marginfold.errors import GraphError, MarginfoldWarning, warn
 from marginfold.graphs.laplacian import ABSENT, FloatArray, IntArray
 from marginfold.runtime.extras import advice, require
 from marginfold.runtime.progress import report
-from marginfold.runtime.threads import one_thread
+from marginfold.runtime.threads import one_thread, openmp_threads
 from marginfold.validation.parameters import shown
 
 TREE_MAX_COLUMNS = 8
@@ -36,6 +36,11 @@ SPARE_CANDIDATES = 4
 TIE = 1e-12
 """Squared distances that differ by less, relatively, are equal."""
 
+EPS = float(np.finfo(np.float64).eps)
+
+DOUBT = 1e-9
+"""Rounding below this share of the k-th squared distance does not decide who is a neighbor."""
+
 CHUNK_ENTRIES = 2**21
 """Numbers held at once while distances are computed in chunks (16 MB)."""
 
@@ -44,6 +49,9 @@ PAIRS_PER_STEP = 2**28
 
 SMALL_SEARCH = 2**22
 """Pairs of rows up to which one thread is as fast as several: about 2,000 rows."""
+
+ROWS_PER_THREAD = 1024
+"""With more rows for each thread scikit-learn gives threads rows, with fewer points to search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +105,15 @@ def nearest(
     if k < 1:
         return np.empty((len(rows), 0), dtype=np.intp), np.empty((len(rows), 0))
     X = points if len(rows) == n else points[rows]
-    candidates = _candidates(points, X, min(k + 1 + SPARE_CANDIDATES, n))
-    squared = _candidate_distances(points, X, candidates)
+    candidates, squared = _candidates(points, X, k + 1)
     squared[candidates == rows[:, None]] = np.inf
     return _sorted(candidates, squared, k)
 
 
 def nearest_points(points: Any, X: Any, n_neighbors: int) -> tuple[IntArray, FloatArray]:
     """As `nearest`, for rows X that are not among the points; k is at most all points."""
-    n = points.shape[0]
-    k = min(n_neighbors, n)
-    candidates = _candidates(points, X, min(k + SPARE_CANDIDATES, n))
-    return _sorted(candidates, _candidate_distances(points, X, candidates), k)
+    k = min(n_neighbors, points.shape[0])
+    return _sorted(*_candidates(points, X, k), k)
 
 
 def pair_distances(points: Any, X: Any, i: IntArray, j: IntArray) -> FloatArray:
@@ -121,6 +126,13 @@ def pair_distances(points: Any, X: Any, i: IntArray, j: IntArray) -> FloatArray:
         else:
             squared[part] = np.einsum("ij,ij->i", difference, difference)
     return squared
+
+
+def squared_norms(X: Any) -> FloatArray:
+    """Return the squared norms of rows."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def share_found(squared: FloatArray, exact: FloatArray) -> float:
@@ -147,29 +159,86 @@ def entries_per_row(points: Any) -> int:
     return max(1, int(points.size // points.shape[0]))
 
 
-def _candidates(points: Any, X: Any, count: int) -> IntArray:
-    """Return the nearest points of each row, itself among them if it is one and there is room."""
+def _candidates(points: Any, X: Any, k: int) -> tuple[IntArray, FloatArray]:
+    """Return points with the k nearest of each row among them, and their squared distances.
+
+    A row that is one of the points is among them itself, if there is room.
+    """
     sparse = sp.issparse(points)
     tree = not sparse and points.shape[1] <= TREE_MAX_COLUMNS
     # all distances at once lose digits to an offset that the columns share
     centre = None if sparse or tree else points.mean(axis=0)
+    count = min(k + SPARE_CANDIDATES, points.shape[0])
+    found = _searched(points, X, centre, count, tree=tree)
+    i = np.repeat(np.arange(len(found)), count)
+    squared = pair_distances(points, X, i, found.ravel()).reshape(found.shape)
+    if not tree and len(found) and count < points.shape[0]:
+        _search_again(points, X, centre, k, found, squared)
+    return found, squared
+
+
+def _searched(
+    points: Any, X: Any, centre: FloatArray | None, count: int, *, tree: bool
+) -> IntArray:
+    """Return the nearest points of each row, by a tree or by all distances at once."""
     search = NearestNeighbors(n_neighbors=count, algorithm="kd_tree" if tree else "brute")
     n, m = X.shape[0], points.shape[0]
     found = np.empty((n, count), dtype=np.intp)
     few = one_thread("openmp") if n * m <= SMALL_SEARCH else nullcontext()
     with few, config_context(assume_finite=True):  # the rows of a graph are valid
-        search.fit(points if centre is None else points - centre)
-        parts = list(chunks(n, m, CHUNK_ENTRIES if sparse else PAIRS_PER_STEP))
+        search.fit(_moved(points, centre))
+        parts = list(chunks(n, m, CHUNK_ENTRIES if sp.issparse(points) else PAIRS_PER_STEP))
         for part in watched(parts, n, "neighbors"):
-            rows = X[part] if centre is None else X[part] - centre
-            found[part] = search.kneighbors(rows, return_distance=False)
+            rows = _moved(X[part], centre)
+            # threads that share points instead of rows would decide which of equal distances count
+            shared = centre is not None and m >= rows.shape[0]
+            with openmp_threads(max(1, (rows.shape[0] - 1) // ROWS_PER_THREAD) if shared else m):
+                found[part] = search.kneighbors(rows, return_distance=False)
     return found
 
 
-def _candidate_distances(points: Any, X: Any, candidates: IntArray) -> FloatArray:
-    n, count = candidates.shape
-    i = np.repeat(np.arange(n), count)
-    return pair_distances(points, X, i, candidates.ravel()).reshape(n, count)
+def _search_again(
+    points: Any, X: Any, centre: FloatArray | None, k: int, found: IntArray, squared: FloatArray
+) -> None:
+    """Search again, from the differences, for rows whose nearest points rounding may hide.
+
+    |x|^2 - 2x'y + |y|^2 is off by a share of the sizes, which between far clusters exceeds all
+    distances.  A point that is missing seemed as far as the last one found: if that is farther
+    than the k-th by more than rounding, nothing is missing.
+    """
+    sizes = np.concatenate([squared_norms(_moved(X[part], centre)) for part in _row_parts(X)])
+    kth, last = np.partition(squared, k - 1, axis=1)[:, k - 1], squared.max(axis=1)
+    n_terms = max(_most_entries(points), _most_entries(X))
+    rounding = 2.0 * EPS * n_terms * (2.0 * np.sqrt(sizes) + np.sqrt(last)) ** 2
+    unsafe = (last - kth <= rounding) & (rounding > DOUBT * kth) & (kth > 0)
+    rows = np.flatnonzero(unsafe)
+    if not rows.size:
+        return
+    moved = _moved(points, centre)
+    others = squared_norms(moved)
+    for part in watched(list(chunks(len(rows), len(others))), len(rows), "neighbors"):
+        some = rows[part]
+        products = _moved(X[some], centre) @ moved.T
+        products = products.toarray() if sp.issparse(products) else products
+        computed = sizes[some, None] - 2.0 * products + others
+        i, j = np.nonzero(computed <= (kth + rounding)[some, None])
+        computed[:] = np.inf
+        computed[i, j] = pair_distances(points, X[some], i, j)
+        nearer = np.argpartition(computed, found.shape[1] - 1, axis=1)[:, : found.shape[1]]
+        found[some], squared[some] = nearer, np.take_along_axis(computed, nearer, 1)
+
+
+def _moved(X: Any, centre: FloatArray | None) -> Any:
+    return X if centre is None else X - centre
+
+
+def _row_parts(X: Any) -> Iterator[slice]:
+    return chunks(X.shape[0], entries_per_row(X))
+
+
+def _most_entries(X: Any) -> int:
+    """Return the largest number of entries stored for a row."""
+    return int(np.diff(X.indptr).max()) if sp.issparse(X) else int(X.shape[1])
 
 
 def _sorted(candidates: IntArray, squared: FloatArray, k: int) -> tuple[IntArray, FloatArray]:

@@ -107,6 +107,25 @@ def one_thread(kind: Literal["blas", "openmp"] | None = None) -> Iterator[None]:
                 yield
 
 
+@contextmanager
+def openmp_threads(most: int) -> Iterator[None]:
+    """Run the block on at most so many OpenMP threads.
+
+    Examples
+    --------
+    >>> from marginfold.runtime.threads import openmp_threads
+    >>> with openmp_threads(2):
+    ...     sum(range(10))
+    45
+    """
+    own = _known("openmp").own
+    if all(library.num_threads <= most for library in own.lib_controllers):
+        yield
+    else:
+        with own.limit(limits=most):
+            yield
+
+
 class _SharedLimit:
     """One limit for all that run at the same time; any of their threads may lift it."""
 
