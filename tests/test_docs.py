@@ -74,6 +74,17 @@ def test_the_guide_has_a_place_for_every_public_name() -> None:
     assert sorted(set(marginfold.__all__) - {"__version__"} - words) == []
 
 
+def test_the_guide_explains_every_error_and_warning() -> None:
+    named = {
+        name
+        for name in vars(marginfold.errors)
+        if name.endswith(("Error", "Warning")) and name != "MarginfoldError"
+    }
+    text = read("docs/guide/messages.md")
+    assert len(named) > 10
+    assert sorted(name for name in named if f"`{name}`" not in text) == []
+
+
 def test_the_architecture_names_every_subpackage_and_no_file_that_is_gone() -> None:
     package, text = ROOT / "src" / "marginfold", read("docs/architecture.md")
     subpackages = {path.parent.name for path in package.glob("*/__init__.py")}

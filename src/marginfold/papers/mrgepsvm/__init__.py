@@ -1,4 +1,4 @@
-"""Paper 003, manifold regularised proximal planes: Tables 1-5, Figures 5-6 and their controls."""
+"""Paper 003, manifold regularised proximal planes: Tables 1-5, Figure 5 and their controls."""
 
 from __future__ import annotations
 
