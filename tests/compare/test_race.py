@@ -270,9 +270,10 @@ def test_what_the_budget_cannot_pay_waits_and_the_least_errors_go_on(share, tabl
         verdict = conclude(comparison, store)
     measured = {m: standing.n_measured for m, standing in known.items()}
     spent = sum(n * prices[m] for m, n in measured.items())
-    assert spent <= planned_seconds(budget) + 10 * prices[verdict.best]
+    assert spent <= planned_seconds(budget) + 10 * (prices[verdict.best] + prices[LARGEST_CLASS])
     assert min(measured.values()) >= 3
     assert measured[verdict.best] == 10
+    assert measured[LARGEST_CLASS] == 10  # both errors of the answer are of the same folds
     waiting = [
         row.method
         for row in verdict.rows
@@ -280,6 +281,15 @@ def test_what_the_budget_cannot_pay_waits_and_the_least_errors_go_on(share, tabl
     ]
     assert bool(waiting) == any("To answer within the budget" in s for s in verdict.sentences)
     assert bool(waiting) == (share < 1.0)
+    beside = [
+        s for s in verdict.sentences if " is wrong on " in s and f"against {verdict.best}" in s
+    ]
+    assert beside
+    for said in beside:
+        (method,) = (m for m in measured if f" {m} is wrong on " in said)
+        n_folds = measured[method]
+        assert (f"% in the first {n_folds} folds: " in said) is (n_folds < 10)
+        assert (f"against {verdict.best} in the same" in said) is (n_folds < 10)
 
 
 def test_the_plan_grows_with_the_budget_and_never_with_the_table():

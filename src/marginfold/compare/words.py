@@ -297,10 +297,15 @@ def _usual_choices(found: Findings) -> list[str]:
 
 
 def _beside(opening: str, method: str, found: Findings) -> str:
-    said = f"{method} is wrong on {found.rows[method].error:.1f} %"
-    joined = f"{opening} {said}" if opening == "The tree ensemble" else f"{opening}, {said}"
+    row = found.rows[method]
+    fewer = row.n_folds < found.rows[found.best].n_folds
+    those, same = (f" in the first {row.n_folds} folds", " in the same") if fewer else ("", "")
+    comma = "" if opening == "The tree ensemble" else ","
     chance = ", which may be chance" if method in found.as_good else ""
-    return f"{joined}: {points(found.gap(method))} against {found.best}{chance}."
+    return (
+        f"{opening}{comma} {method} is wrong on {row.error:.1f} %{those}: "
+        f"{points(found.gap(method))} against {found.best}{same}{chance}."
+    )
 
 
 def _graph(found: Findings) -> list[str]:
