@@ -15,6 +15,7 @@ from marginfold.compare.methods import COMPLEXITY, LARGEST_CLASS, METHODS, plain
 from marginfold.compare.race import CONTROL, LEAST_FOLDS, Standing, behind, difference
 from marginfold.compare.rows import Row
 from marginfold.compare.runs import Comparison
+from marginfold.protocols.cells import PERCENT
 from marginfold.protocols.statistics import Interval
 
 TOLERANCE = 1.0
@@ -46,6 +47,8 @@ class Findings:
         The measured methods by error.
     known : mapping of str to Standing
     comparison : Comparison
+    ordered : (str, Interval) or None
+        A method whose area under the curve is above that of chance, and the area in percent.
     """
 
     best: str
@@ -53,6 +56,7 @@ class Findings:
     rows: Mapping[str, Row]
     known: Mapping[str, Standing]
     comparison: Comparison
+    ordered: tuple[str, Interval] | None = None
 
     @property
     def others(self) -> list[Row]:
@@ -165,12 +169,29 @@ def _nothing(found: Findings) -> list[str]:
     assert gap is not None
     guess = found.rows[LARGEST_CLASS].error
     less = Interval(-gap.mean, -gap.high, -gap.low, gap.p_value)
+    if found.ordered is not None:
+        return _ordered(found, *found.ordered, points(less))
     return [
         f"No evidence that anything can be predicted here: the best method, {found.best}, is wrong "
         f"on {row.error:.1f} % of the rows it was not trained on, and always answering the largest "
         f"class on {guess:.1f} %; the difference is {points(less)}.",
         f"{_how_much(gap)}: look whether the columns have anything to do with "
         f"{found.comparison.source.target!r}, or bring more rows.",
+    ]
+
+
+def _ordered(found: Findings, method: str, area: Interval, less: str) -> list[str]:
+    """Say that scores tell the classes apart although guessing makes as few errors."""
+    error, guess = found.rows[found.best].error, found.rows[LARGEST_CLASS].error
+    mean, low, high = (f"{value / PERCENT:.3f}" for value in (area.mean, area.low, area.high))
+    return [
+        "No method is shown to make fewer errors than always answering the largest class: the "
+        f"best, {found.best}, is wrong on {error:.1f} % of the rows it was not trained on, and the "
+        f"largest class on {guess:.1f} %; the difference is {less}.",
+        f"But the scores of {method} order the rows by {found.comparison.source.target!r} better "
+        f"than chance: its AUC is {mean} (95 % interval {low} to {high}; 0.5 is chance). Errors "
+        "say little where one class has most of the rows: choose a method by AUC or bal. (balanced "
+        "accuracy), keep it with 'marginfold fit', and take its scores (predict --scores).",
     ]
 
 
