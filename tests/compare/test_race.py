@@ -105,7 +105,7 @@ def test_a_hopeless_method_is_given_three_folds_and_a_level_one_all(table, tmp_p
     gap = errors["PCA"][:3] - errors[verdict.best][:3]
     assert rows["PCA"].behind.mean == pytest.approx(100 * gap.mean())
     words = " ".join(verdict.sentences)
-    assert "1 of 4 methods made clearly more errors than the best" in words
+    assert "1 of 3 methods made clearly more errors than the best" in words  # no control among them
     assert "after 3 of 10 folds and were not measured on the others; --thorough" in words
 
 

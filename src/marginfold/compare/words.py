@@ -386,10 +386,11 @@ def cuts(rows: Sequence[Row], comparison: Comparison, stopped: float | None) -> 
             "The same command goes on from here."
         )
         return said
-    worse = [row for row in early if row.behind is not None and row.behind.low > 0]
+    methods = [row for row in rows if not METHODS[row.method].control]
+    worse = [row for row in methods if row in early and row.behind and row.behind.low > 0]
     if worse:
         said.append(
-            f"{len(worse)} of {len(rows)} methods made clearly more errors than the best (95 % "
+            f"{len(worse)} of {len(methods)} methods made clearly more errors than the best (95 % "
             f"intervals) after {_span([row.n_folds for row in worse])} of {whole} folds and were "
             "not measured on the others; --thorough measures all."
         )
