@@ -198,7 +198,9 @@ def test_what_a_model_cannot_do_is_said_with_what_it_can(models, capsys):
 
     listing = sorted(models.iterdir())
     assert "marginfold predict" in refused("transform", "svc-rbf.skops", "p.csv")
-    assert "there is no model file" in refused("predict", "no.skops", "p.csv")
+    said = refused("predict", "no.skops", "p.csv")
+    assert "there is no model file" in said
+    assert "marginfold fit --save" in said
     assert "not a model file (skops)" in refused("predict", "p.csv", "p.csv")
     assert "must end with" in refused("transform", "mmda.skops", "p.csv", "--out", "o.xlsx")
     assert "'towm' is not a column" in refused("transform", "mmda.skops", "p.csv", "--keep", "towm")

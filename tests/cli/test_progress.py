@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from marginfold.cli import main
+from marginfold.cli.work import Lines
 
 pytest.importorskip("pandas", reason="tables need the extra tables")
 
@@ -57,3 +59,13 @@ def test_fits_of_the_folds_are_counted_on_a_terminal(table, terminal):
 def test_there_is_no_bar_without_a_terminal(table, capsys):
     assert main(["fit", str(table), "-t", "kind", "-m", "mmda"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_method_that_is_set_aside_may_come_back(capsys):
+    """The race looks again at methods it had stopped, so no line says that it will not."""
+    comparison = SimpleNamespace(methods=("LDA", "PCA"))
+    lines = Lines(comparison, n_jobs=1)
+    for going_on in (["LDA"], ["LDA", "PCA"]):
+        lines.begin(SimpleNamespace(known={}, going_on=going_on, missing=[]))
+    said = "clearly more errors than the best so far, set aside: PCA\n"
+    assert capsys.readouterr().err == said

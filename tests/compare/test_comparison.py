@@ -251,8 +251,12 @@ def test_rare_classes_keep_the_folds_and_are_noted(tmp_path):
 @pytest.mark.parametrize(("rows", "n_folds"), [(2, 5), (3, 2)])
 def test_folds_inside_folds_need_rows_of_two_classes(rows, n_folds, tmp_path):
     source = saved(blobs(20, 2, np.array(["a"] * (20 - rows) + ["b"] * rows)), tmp_path)
-    with pytest.raises(InvalidInputError, match=f"second largest class has {rows} rows"):
+    with pytest.raises(InvalidInputError, match=f"second largest class has {rows} rows") as refused:
         Comparison.of(source, ["lda"], n_folds=n_folds)
+    more_help = rows > 2  # no number of folds leaves two of two rows for training
+    assert ("use more folds" in str(refused.value)) is more_help
+    if more_help:
+        assert Comparison.of(source, ["lda"], n_folds=n_folds + 1).n_folds == n_folds + 1
 
 
 def test_a_file_that_changes_under_way_stops_its_tasks(two_classes, store):

@@ -105,7 +105,7 @@ def test_a_hopeless_method_is_given_three_folds_and_a_level_one_all(table, tmp_p
     gap = errors["PCA"][:3] - errors[verdict.best][:3]
     assert rows["PCA"].behind.mean == pytest.approx(100 * gap.mean())
     words = " ".join(verdict.sentences)
-    assert "1 of 4 methods made clearly more errors than the best" in words
+    assert "1 of 3 methods made clearly more errors than the best" in words  # no control among them
     assert "after 3 of 10 folds and were not measured on the others; --thorough" in words
 
 
@@ -270,9 +270,10 @@ def test_what_the_budget_cannot_pay_waits_and_the_least_errors_go_on(share, tabl
         verdict = conclude(comparison, store)
     measured = {m: standing.n_measured for m, standing in known.items()}
     spent = sum(n * prices[m] for m, n in measured.items())
-    assert spent <= planned_seconds(budget) + 10 * prices[verdict.best]
+    assert spent <= planned_seconds(budget) + 10 * (prices[verdict.best] + prices[LARGEST_CLASS])
     assert min(measured.values()) >= 3
     assert measured[verdict.best] == 10
+    assert measured[LARGEST_CLASS] == 10  # both errors of the answer are of the same folds
     waiting = [
         row.method
         for row in verdict.rows
@@ -280,6 +281,15 @@ def test_what_the_budget_cannot_pay_waits_and_the_least_errors_go_on(share, tabl
     ]
     assert bool(waiting) == any("To answer within the budget" in s for s in verdict.sentences)
     assert bool(waiting) == (share < 1.0)
+    beside = [
+        s for s in verdict.sentences if " is wrong on " in s and f"against {verdict.best}" in s
+    ]
+    assert beside
+    for said in beside:
+        (method,) = (m for m in measured if f" {m} is wrong on " in said)
+        n_folds = measured[method]
+        assert (f"% in the first {n_folds} folds: " in said) is (n_folds < 10)
+        assert (f"against {verdict.best} in the same" in said) is (n_folds < 10)
 
 
 def test_the_plan_grows_with_the_budget_and_never_with_the_table():

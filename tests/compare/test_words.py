@@ -127,6 +127,26 @@ def test_when_nothing_was_learnt_that_is_the_answer_and_nothing_is_to_be_kept(
         assert len(verdict.answer) == 2
 
 
+@pytest.mark.parametrize(("area", "known"), [(0.98, True), (0.75, True), (0.52, False)])
+def test_scores_that_tell_classes_apart_are_told_though_guessing_makes_as_few_errors(
+    area, known, table, store
+):
+    errors = {"LDA": around(0.02, 0.01), "PCA": around(0.03, 0.01), LARGEST_CLASS: around(0.02)}
+    areas = {
+        "LDA": around(0.5, 0.05, 2),
+        "PCA": around(area, 0.02),
+        LARGEST_CLASS: np.full(10, 0.5),
+    }
+    verdict, words = verdict_of(table, store, errors, areas=areas)
+    assert ("No evidence that anything can be predicted here" in words) is not known
+    low, high = literal_interval(100 * areas["PCA"])
+    said = f"AUC is {area:.3f} (95 % interval {low / 100:.3f} to {min(high / 100, 1):.3f}; 0.5 is"
+    assert (said in words) is known
+    assert not verdict.command
+    assert len(verdict.answer) == 2
+    assert not any(word in words for word in UNCLEAR)
+
+
 @pytest.mark.parametrize("lead", [0.1, 0.001])
 def test_a_tree_ensemble_that_wins_is_called_so(lead, table, store):
     tree = TREES[0]

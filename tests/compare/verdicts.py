@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from marginfold.compare.comparison import conclude
+from marginfold.compare.measures import AUC
 from marginfold.compare.runs import Comparison, Source
 from marginfold.protocols.records import Result
 
@@ -32,8 +33,8 @@ def around(mean, spread=0.02, seed=0):
     return mean + spread * (noise - noise.mean())
 
 
-def recorded(source, store, errors, n_folds=5, n_repeats=2, left=()):
-    """A comparison with records of the given errors; a text is the reason of a failure."""
+def recorded(source, store, errors, n_folds=5, n_repeats=2, left=(), areas=None):
+    """A comparison with records of such errors and areas; a text is the reason of a failure."""
     made = Comparison.of(source, list(errors), n_folds=n_folds, n_repeats=n_repeats)
     for task in made.fold_tasks():
         value = errors.get(task.method, 0.9)  # the largest class is always there
@@ -43,12 +44,16 @@ def recorded(source, store, errors, n_folds=5, n_repeats=2, left=()):
         if isinstance(value, str):
             store.write(task, [Result("none", None, reason=value)], seconds=0.1, status="failed")
         else:
-            store.write(task, [Result("error", float(value))], seconds=0.1)
+            area = (areas or {}).get(task.method)
+            further = (
+                [] if area is None else [Result(AUC, float(area[task.seed * n_folds + task.fold]))]
+            )
+            store.write(task, [Result("error", float(value)), *further], seconds=0.1)
     return dataclasses.replace(made, left_out=dict(left))
 
 
-def verdict_of(source, store, errors, n_folds=5, n_repeats=2, left=(), stopped=None):
+def verdict_of(source, store, errors, n_folds=5, n_repeats=2, left=(), stopped=None, areas=None):
     """What is concluded from such errors, and its sentences as one text."""
-    made = recorded(source, store, errors, n_folds, n_repeats, left)
+    made = recorded(source, store, errors, n_folds, n_repeats, left, areas)
     verdict = conclude(made, store, stopped=stopped)
     return verdict, " ".join(verdict.sentences)

@@ -280,9 +280,7 @@ class Lines(Standings):
         super().begin(race)
         new = [method for method in self.stopped if method not in before]
         if new:
-            show_progress(
-                f"clearly more errors than the best, so not measured further: {', '.join(new)}"
-            )
+            show_progress(f"clearly more errors than the best so far, set aside: {', '.join(new)}")
 
     def move(self, outcome: Outcome | None, done: int, total: int) -> None:
         """Say the first error of a method."""
@@ -328,7 +326,7 @@ class LiveTable(Standings):
         for method, error in self.ranked():
             seconds = self.seconds.get(method)
             state = "running" if method in running else ""
-            state = "more errors, stopped" if method in self.stopped else state
+            state = "more errors, set aside" if method in self.stopped else state
             table.add_row(
                 method,
                 "" if error is None else f"{error:.1f}",

@@ -15,7 +15,7 @@ import marginfold
 from marginfold.compare.calibration import fit_to_keep
 from marginfold.compare.methods import METHODS, command_name, procedure
 from marginfold.compare.race import final_standings, leader
-from marginfold.compare.rows import Row, make_row, mean_scores, without_error
+from marginfold.compare.rows import Row, best_ordered, make_row, mean_scores, without_error
 from marginfold.compare.runs import Comparison, Source
 from marginfold.compare.words import (
     Findings,
@@ -80,7 +80,8 @@ def conclude(
         if r.behind is not None and r.behind.low <= 0 and not METHODS[r.method].control
     ]
     measured = {row.method: row for row in rows if row.error is not None}
-    found = Findings(best, as_good, measured, known, comparison)
+    ordered = best_ordered(comparison, store)
+    found = Findings(best, as_good, measured, known, comparison, ordered)
     first = answer(found)
     sentences = [*first, *remarks(found), *cuts(rows, comparison, stopped)]
     kept = Keeping() if nothing_learnt(found) else how_to_keep(best, comparison)

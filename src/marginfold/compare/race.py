@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from marginfold.compare.methods import METHODS, PERMUTED_GRAPH, plainness
+from marginfold.compare.methods import LARGEST_CLASS, METHODS, PERMUTED_GRAPH, plainness
 from marginfold.compare.plan import planned_seconds
 from marginfold.compare.runs import Comparison
 from marginfold.linalg.tall import Array
@@ -235,7 +235,7 @@ def _paid(
 ) -> list[str]:
     """Return those of the methods, by error, whose other folds the rest of the budget pays for.
 
-    The best is always among them.
+    The best is always among them, and guessing, which costs nothing: the answer compares the two.
     """
     if comparison.budget is None:
         return list(methods)
@@ -245,7 +245,7 @@ def _paid(
     paid = []
     for method in sorted(methods, key=lambda m: (m != best, known[m].mean)):
         rest = (_whole(method, comparison) - granted[method]) * price[method]
-        if method == best or rest <= left:
+        if method in (best, LARGEST_CLASS) or rest <= left:
             left -= rest
             paid.append(method)
     return paid

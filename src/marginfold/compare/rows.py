@@ -15,10 +15,16 @@ from marginfold.compare.race import LEAST_FOLDS, Standing, behind, counted_recor
 from marginfold.compare.runs import Comparison
 from marginfold.protocols.cells import PERCENT
 from marginfold.protocols.records import RecordStore, as_json
-from marginfold.protocols.statistics import Interval
+from marginfold.protocols.statistics import CONFIDENCE, Interval
 
 ALONE = "a control, and no method to judge by it"
 """Why a control has no row when all methods failed."""
+
+CHANCE = 0.5
+"""The area under the curve of scores that know nothing."""
+
+UNLIKELY = 1 - CONFIDENCE
+"""A p-value below this is no chance."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,29 @@ def mean_scores(comparison: Comparison, store: RecordStore) -> Mapping[str, dict
         method: {metric: float(np.mean(found)) for metric, found in scores.items()}
         for method, scores in values.items()
     }
+
+
+def best_ordered(comparison: Comparison, store: RecordStore) -> tuple[str, Interval] | None:
+    """Return the method whose area under the curve is most surely above chance, and the area.
+
+    It is in percent.  There is none if chance explains the area of each method, where that many
+    were tried (Bonferroni).
+    """
+    areas = {m: np.full(comparison.n_measurements, np.nan) for m in comparison.methods}
+    for r in counted_records(comparison, store, metric=[AUC]):
+        if r.value is not None:
+            areas[r.method][r.seed * comparison.n_folds + r.fold] = r.value
+    tried = {m: area for m, area in areas.items() if not METHODS[m].control}
+    above = {
+        m: difference(area, np.full(len(area), CHANCE), comparison) for m, area in tried.items()
+    }
+    sure = [m for m, gap in above.items() if gap.low > 0 and gap.p_value * len(above) < UNLIKELY]
+    if not sure:
+        return None
+    method = max(sure, key=lambda m: above[m].low)
+    gap, chance = above[method], PERCENT * CHANCE
+    ends = (gap.mean + chance, gap.low + chance, min(gap.high + chance, PERCENT))
+    return method, Interval(*ends, gap.p_value)
 
 
 def make_row(

@@ -207,10 +207,11 @@ def _usable_folds(labels: Array, wanted: int) -> tuple[int, list[str]]:
     second = int(np.sort(counts)[-2])
     trained = second - -(-second // usable)
     if trained < TRAINED:
+        advice = "Add rows, or use more folds." if second > TRAINED else "Add rows of it."
         raise InvalidInputError(
             f"two classes need {TRAINED} training rows or more in every fold, which is divided "
             f"into folds again; the second largest class has {second} rows in all, and {trained} "
-            f"in some of {usable} folds. Add rows, or use more folds."
+            f"in some of {usable} folds. {advice}"
         )
     notes = []
     if usable < wanted:

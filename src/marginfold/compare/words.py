@@ -15,6 +15,7 @@ from marginfold.compare.methods import COMPLEXITY, LARGEST_CLASS, METHODS, plain
 from marginfold.compare.race import CONTROL, LEAST_FOLDS, Standing, behind, difference
 from marginfold.compare.rows import Row
 from marginfold.compare.runs import Comparison
+from marginfold.protocols.cells import PERCENT
 from marginfold.protocols.statistics import Interval
 
 TOLERANCE = 1.0
@@ -46,6 +47,8 @@ class Findings:
         The measured methods by error.
     known : mapping of str to Standing
     comparison : Comparison
+    ordered : (str, Interval) or None
+        A method whose area under the curve is above that of chance, and the area in percent.
     """
 
     best: str
@@ -53,6 +56,7 @@ class Findings:
     rows: Mapping[str, Row]
     known: Mapping[str, Standing]
     comparison: Comparison
+    ordered: tuple[str, Interval] | None = None
 
     @property
     def others(self) -> list[Row]:
@@ -165,12 +169,29 @@ def _nothing(found: Findings) -> list[str]:
     assert gap is not None
     guess = found.rows[LARGEST_CLASS].error
     less = Interval(-gap.mean, -gap.high, -gap.low, gap.p_value)
+    if found.ordered is not None:
+        return _ordered(found, *found.ordered, points(less))
     return [
         f"No evidence that anything can be predicted here: the best method, {found.best}, is wrong "
         f"on {row.error:.1f} % of the rows it was not trained on, and always answering the largest "
         f"class on {guess:.1f} %; the difference is {points(less)}.",
         f"{_how_much(gap)}: look whether the columns have anything to do with "
         f"{found.comparison.source.target!r}, or bring more rows.",
+    ]
+
+
+def _ordered(found: Findings, method: str, area: Interval, less: str) -> list[str]:
+    """Say that scores tell the classes apart although guessing makes as few errors."""
+    error, guess = found.rows[found.best].error, found.rows[LARGEST_CLASS].error
+    mean, low, high = (f"{value / PERCENT:.3f}" for value in (area.mean, area.low, area.high))
+    return [
+        "No method is shown to make fewer errors than always answering the largest class: the "
+        f"best, {found.best}, is wrong on {error:.1f} % of the rows it was not trained on, and the "
+        f"largest class on {guess:.1f} %; the difference is {less}.",
+        f"But the scores of {method} order the rows by {found.comparison.source.target!r} better "
+        f"than chance: its AUC is {mean} (95 % interval {low} to {high}; 0.5 is chance). Errors "
+        "say little where one class has most of the rows: choose a method by AUC or bal. (balanced "
+        "accuracy), keep it with 'marginfold fit', and take its scores (predict --scores).",
     ]
 
 
@@ -297,10 +318,15 @@ def _usual_choices(found: Findings) -> list[str]:
 
 
 def _beside(opening: str, method: str, found: Findings) -> str:
-    said = f"{method} is wrong on {found.rows[method].error:.1f} %"
-    joined = f"{opening} {said}" if opening == "The tree ensemble" else f"{opening}, {said}"
+    row = found.rows[method]
+    fewer = row.n_folds < found.rows[found.best].n_folds
+    those, same = (f" in the first {row.n_folds} folds", " in the same") if fewer else ("", "")
+    comma = "" if opening == "The tree ensemble" else ","
     chance = ", which may be chance" if method in found.as_good else ""
-    return f"{joined}: {points(found.gap(method))} against {found.best}{chance}."
+    return (
+        f"{opening}{comma} {method} is wrong on {row.error:.1f} %{those}: "
+        f"{points(found.gap(method))} against {found.best}{same}{chance}."
+    )
 
 
 def _graph(found: Findings) -> list[str]:
@@ -360,10 +386,11 @@ def cuts(rows: Sequence[Row], comparison: Comparison, stopped: float | None) -> 
             "The same command goes on from here."
         )
         return said
-    worse = [row for row in early if row.behind is not None and row.behind.low > 0]
+    methods = [row for row in rows if not METHODS[row.method].control]
+    worse = [row for row in methods if row in early and row.behind and row.behind.low > 0]
     if worse:
         said.append(
-            f"{len(worse)} of {len(rows)} methods made clearly more errors than the best (95 % "
+            f"{len(worse)} of {len(methods)} methods made clearly more errors than the best (95 % "
             f"intervals) after {_span([row.n_folds for row in worse])} of {whole} folds and were "
             "not measured on the others; --thorough measures all."
         )

@@ -328,7 +328,10 @@ def _has_lossy_keys(node: Any) -> bool:
 
 def _read(path: Path) -> bytes:
     if not path.exists():
-        raise InvalidInputError(f"there is no model file {path}; write one with save_model.")
+        raise InvalidInputError(
+            f"there is no model file {path}; check the name and the folder, or write one with "
+            "save_model ('marginfold fit --save' on the command line)."
+        )
     if not path.is_file():
         raise InvalidInputError(f"{path} is not a regular file; a model file is needed.")
     return path.read_bytes()
