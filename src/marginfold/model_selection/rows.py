@@ -47,6 +47,12 @@ class FoldRows:
         """The weights of the labelled training rows."""
         return None if self.weights is None else self.weights[self.known]
 
+    @property
+    def n_classes(self) -> int:
+        """The number of classes in a fit, for which a weight of 0 is like no row."""
+        weights = self.known_weights
+        return len(np.unique(self.labels if weights is None else self.labels[weights > 0]))
+
 
 @dataclass(frozen=True)
 class SearchRows:
