@@ -92,8 +92,8 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
     Notes
     -----
     If ``estimator.unlabeled`` marks rows without a label, only labelled rows are split and scored;
-    unlabelled rows take part in the fit of every subspace and never reach the classifier.
-    (GridSearchCV would take the marker for a class.)
+    unlabelled rows take part in the fit of every subspace, whatever splits say that are given as
+    row numbers, and never reach the classifier.  (GridSearchCV would take the marker for a class.)
 
     Watch the folds with `marginfold.watch`; cancelling leaves the search as it was.
 
