@@ -19,7 +19,11 @@ from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -607,6 +611,15 @@ class Shapeless(Silent):
 def test_bad_parameters_are_refused(parameters, message):
     with pytest.raises(InvalidParameterError, match=message):
         MarginMap(**parameters).fit(X, Y)
+
+
+def test_margins_may_come_with_the_fit():
+    stack = StackingClassifier([("svm", SVC()), ("bayes", GaussianNB())], cv=2)
+    assert not hasattr(stack, "predict_proba")  # that of the final estimator, which is not yet made
+    fitted = MarginMap(stack, sharpness=2.0).fit(WINE, WINE_Y)
+    margins = np.log(fitted.classifier_.predict_proba(WINE[:5]))
+    expected = [image(m, fitted.scale_, 2.0, fitted.anchors_) for m in margins]
+    assert_allclose(fitted.transform(WINE[:5]), expected, atol=1e-9)
 
 
 def test_values_of_pairs_of_classes_are_refused():

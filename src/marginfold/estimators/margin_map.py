@@ -277,6 +277,7 @@ class MarginMap(
         if chosen is None:  # the default, to which every label is a class
             self.classes_ = unique_labels(rows.y[weights > 0])[0]
         else:
+            check_has_margins(chosen, fitted=True)
             self.classes_ = classes_of(chosen)
         codes = codes_of(rows.y, self.classes_)
         codes[weights == 0] = UNLABELLED
@@ -359,7 +360,7 @@ class MarginMap(
     def _candidates(self, X: Any) -> list[Any]:
         """Return the classifiers to choose from, unfitted."""
         if self.classifier is not None:
-            check_has_margins(self.classifier)
+            check_has_margins(self.classifier, fitted=False)
             return [self.classifier]
         return self.planned_classifiers(0 if sp.issparse(X) else X.shape[1])
 
