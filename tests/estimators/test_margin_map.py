@@ -26,6 +26,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
@@ -639,7 +640,21 @@ def test_values_of_pairs_of_classes_are_refused():
     MarginMap(pairs).fit(X[Y < 2], Y[Y < 2])
 
 
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_a_class_whose_rows_weigh_nothing_is_not_held_out(absent):
+    weights = np.where(WINE_Y == absent, 0.0, 1.0)
+    fitted = MarginMap(LogisticRegression()).fit(WINE, WINE_Y, sample_weight=weights)
+    assert_array_equal(np.flatnonzero(fitted.confusion_.sum(axis=1) == 0), [absent])
+    others = np.flatnonzero(WINE_Y != absent)
+    assert fitted.cv_results_["split_accuracy"].shape == (1, 5)
+    nearest = KNeighborsClassifier(5).fit(fitted.transform(WINE[others]), WINE_Y[others])
+    assert nearest.score(fitted.transform(WINE[others]), WINE_Y[others]) > 0.95
+
+
 def test_other_misfits_are_explained():
+    frozen = FrozenEstimator(GaussianNB().fit(X, Y))
+    with pytest.raises(InvalidInputError, match="no row has a label among the classes"):
+        MarginMap(frozen).fit(X, Y.astype(str))
     with pytest.raises(InvalidInputError, match="1 class"):
         MarginMap(DecisionTreeClassifier()).fit(X, np.zeros(len(X)))
     with pytest.raises(InvalidInputError, match="1 class"):

@@ -102,9 +102,9 @@ def held_out_parts(
     Rows without a class, and a row that is the only one of its class, are in every training part
     and in no held-out part.
     """
-    n_classes = int(codes.max()) + 1
     known = codes != UNLABELLED
-    counts = np.bincount(codes[known], minlength=n_classes)
+    counts = np.bincount(codes[known])
+    n_classes = np.count_nonzero(counts)
     divided = known & (counts[codes] > 1)
     always = np.flatnonzero(~divided)
     parts = []

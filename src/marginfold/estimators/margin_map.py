@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.estimators.gesvm import GESVC
 from marginfold.estimators.held_out import (
     Part,
@@ -281,6 +281,11 @@ class MarginMap(
             self.classes_ = classes_of(chosen)
         codes = codes_of(rows.y, self.classes_)
         codes[weights == 0] = UNLABELLED
+        if codes.max() == UNLABELLED:
+            raise InvalidInputError(
+                f"MarginMap: no row has a label among the classes {shown(self.classes_.tolist())} "
+                f"of the classifier; got labels such as {shown(rows.y[:3].tolist())}."
+            )
         if self.sharpness == "auto":
             best = self._judge(candidates, rows, codes, weights)
             self.classifier_ = rows.fitted(best) if chosen is None else chosen
