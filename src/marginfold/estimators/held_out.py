@@ -104,7 +104,7 @@ def held_out_parts(
     """
     known = codes != UNLABELLED
     counts = np.bincount(codes[known])
-    n_classes = np.count_nonzero(counts)
+    n_classes = int(np.count_nonzero(counts))
     divided = known & (counts[codes] > 1)
     always = np.flatnonzero(~divided)
     parts = []
