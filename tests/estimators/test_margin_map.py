@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial import ConvexHull
 from scipy.spatial.distance import pdist
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -565,6 +566,16 @@ def test_weights_reach_all_steps_of_a_pipeline_that_take_them():
         MarginMap(chain, sharpness=2.0).fit(X[copies], Y[copies]).transform(NEW),
         atol=1e-9,
     )
+
+
+@pytest.mark.parametrize("classifier", [None, make_pipeline(StandardScaler(), SVC())])
+def test_weights_reach_the_steps_where_metadata_are_routed_too(classifier):
+    wide = np.random.default_rng(0).normal(size=(40, 120))  # the default is a pipeline, too
+    labels, weights = np.arange(40) % 3, np.arange(40.0) % 4
+    expected = MarginMap(classifier).fit(wide, labels, weights).transform(wide)
+    with config_context(enable_metadata_routing=True):
+        found = MarginMap(classifier).fit(wide, labels, weights).transform(wide)
+    assert_array_equal(found, expected)
 
 
 def test_digits_in_two_dimensions():
