@@ -342,6 +342,29 @@ def test_sparse_rows(cls, kernel, kind):
     np.testing.assert_allclose(images(fitted, kind(X)), expected, rtol=1e-6, atol=1e-8)
 
 
+def untidy(rows):
+    """The same rows with every entry in two halves, from right to left, and read-only."""
+    rows = sp.csr_array(rows[:, ::-1])
+    columns = np.repeat(rows.shape[1] - 1 - rows.indices, 2).astype(np.int64)
+    halves, ends = np.repeat(rows.data / 2, 2), 2 * rows.indptr.astype(np.int64)
+    for part in (halves, columns, ends):
+        part.setflags(write=False)
+    return sp.csr_array((halves, columns, ends), shape=rows.shape)
+
+
+@every(ESTIMATORS)
+@pytest.mark.parametrize("kernel", ["rbf", "cosine", "laplacian"])
+def test_sparse_rows_that_are_in_no_order(cls, kernel):
+    rows = untidy(X)
+    assert rows.nnz == 2 * X.size
+    assert rows.indices.dtype == np.int64
+    before = rows.indices.copy()
+    expected = images(cls(kernel=kernel).fit(X, Y), X)
+    found = images(cls(kernel=kernel).fit(rows, Y), rows)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(rows.indices, before)
+
+
 # ---------------------------------------------------------------------------------- warnings
 
 

@@ -242,3 +242,16 @@ def test_equal_means_have_no_scatter_between_them_whatever_rounding_says(kernel)
     rows, labels = np.concatenate([rows, rows[::-1]]) + 3.7, np.repeat([0, 1], len(rows))
     with pytest.raises(GraphError, match="the means of all classes are equal"):
         GESVC(penalty_graph="between", kernel=kernel).fit(rows, labels)
+
+
+@pytest.mark.parametrize("kernel", ["linear", ExactKernel("rbf", gamma=1e-4)])
+def test_classes_that_nothing_separates_have_the_same_answer_for_every_row(kernel):
+    """Directions that are rounding decided between constants that are equal."""
+    rng = np.random.default_rng(45)
+    rows, labels = rng.normal(size=(80, 4)), np.arange(80) % 4
+    model = GESVC(kernel=kernel, C=1e-4, multiclass="one_vs_rest")
+    with pytest.warns(ExhaustedWarning, match="the same for every row"):
+        model.fit(rows, labels)
+    values = model.decision_function(10 * rng.normal(size=(200, 4)))
+    assert_array_equal(values, np.tile(model.intercepts_, (200, 1)))
+    assert_allclose(model.intercepts_, -1.0, rtol=1e-9)

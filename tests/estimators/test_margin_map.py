@@ -13,15 +13,21 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial import ConvexHull
 from scipy.spatial.distance import pdist
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
@@ -562,6 +568,16 @@ def test_weights_reach_all_steps_of_a_pipeline_that_take_them():
     )
 
 
+@pytest.mark.parametrize("classifier", [None, make_pipeline(StandardScaler(), SVC())])
+def test_weights_reach_the_steps_where_metadata_are_routed_too(classifier):
+    wide = np.random.default_rng(0).normal(size=(40, 120))  # the default is a pipeline, too
+    labels, weights = np.arange(40) % 3, np.arange(40.0) % 4
+    expected = MarginMap(classifier).fit(wide, labels, weights).transform(wide)
+    with config_context(enable_metadata_routing=True):
+        found = MarginMap(classifier).fit(wide, labels, weights).transform(wide)
+    assert_array_equal(found, expected)
+
+
 def test_digits_in_two_dimensions():
     """The bar: supervised UMAP 0.974 and two discriminant directions 0.65 on the same split."""
     rows, labels = load_digits(return_X_y=True)
@@ -609,6 +625,15 @@ def test_bad_parameters_are_refused(parameters, message):
         MarginMap(**parameters).fit(X, Y)
 
 
+def test_margins_may_come_with_the_fit():
+    stack = StackingClassifier([("svm", SVC()), ("bayes", GaussianNB())], cv=2)
+    assert not hasattr(stack, "predict_proba")  # that of the final estimator, which is not yet made
+    fitted = MarginMap(stack, sharpness=2.0).fit(WINE, WINE_Y)
+    margins = np.log(fitted.classifier_.predict_proba(WINE[:5]))
+    expected = [image(m, fitted.scale_, 2.0, fitted.anchors_) for m in margins]
+    assert_allclose(fitted.transform(WINE[:5]), expected, atol=1e-9)
+
+
 def test_values_of_pairs_of_classes_are_refused():
     pairs = SVC(decision_function_shape="ovo")
     iris, kinds = load_iris(return_X_y=True)
@@ -626,7 +651,21 @@ def test_values_of_pairs_of_classes_are_refused():
     MarginMap(pairs).fit(X[Y < 2], Y[Y < 2])
 
 
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_a_class_whose_rows_weigh_nothing_is_not_held_out(absent):
+    weights = np.where(WINE_Y == absent, 0.0, 1.0)
+    fitted = MarginMap(LogisticRegression()).fit(WINE, WINE_Y, sample_weight=weights)
+    assert_array_equal(np.flatnonzero(fitted.confusion_.sum(axis=1) == 0), [absent])
+    others = np.flatnonzero(WINE_Y != absent)
+    assert fitted.cv_results_["split_accuracy"].shape == (1, 5)
+    nearest = KNeighborsClassifier(5).fit(fitted.transform(WINE[others]), WINE_Y[others])
+    assert nearest.score(fitted.transform(WINE[others]), WINE_Y[others]) > 0.95
+
+
 def test_other_misfits_are_explained():
+    frozen = FrozenEstimator(GaussianNB().fit(X, Y))
+    with pytest.raises(InvalidInputError, match="no row has a label among the classes"):
+        MarginMap(frozen).fit(X, Y.astype(str))
     with pytest.raises(InvalidInputError, match="1 class"):
         MarginMap(DecisionTreeClassifier()).fit(X, np.zeros(len(X)))
     with pytest.raises(InvalidInputError, match="1 class"):

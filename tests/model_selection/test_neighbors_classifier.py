@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
@@ -54,6 +55,15 @@ def test_an_offset_of_all_rows_changes_nothing():
     plain = NeighborsClassifier(5).fit(X[:400], y[:400]).predict(X[400:600])
     moved = NeighborsClassifier(5).fit(X[:400] + 4096.0, y[:400]).predict(X[400:600] + 4096.0)
     assert_array_equal(plain, moved)
+
+
+def test_a_fit_that_fails_leaves_the_earlier_one():
+    rows = pd.DataFrame(np.eye(3), columns=["a", "b", "c"])
+    model = NeighborsClassifier(1).fit(rows, ["u", "v", "w"])
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(pd.DataFrame({"d": [1.0, np.nan]}), ["x", "y"])
+    assert_array_equal(model.feature_names_in_, rows.columns)
+    assert_array_equal(model.predict(rows), ["u", "v", "w"])
 
 
 def test_with_fewer_rows_than_neighbors_all_of_them_vote():

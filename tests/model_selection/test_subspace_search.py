@@ -195,6 +195,13 @@ def test_weights_of_rows(classifier):
     assert_array_equal(ours.predict(X), theirs.predict(X))
 
 
+def test_a_class_whose_rows_weigh_nothing_is_no_class():
+    rows, labels = DIGITS[0][DIGITS[1] < 4], DIGITS[1][DIGITS[1] < 4]
+    weights = np.where(labels == 3, 0.0, 1.0)
+    grid = {"n_components": [2, 3]}  # of three classes these are different tasks, of four the same
+    assert_same(*both(LSVA(2), rows, labels, grid=grid, weights=weights, cv=2))
+
+
 def test_frames_and_words():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"], index=np.arange(75) * 3)

@@ -14,7 +14,12 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    PredefinedSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -145,6 +150,23 @@ def test_unlabelled_rows_are_fitted_on_and_never_scored(marker):
             head = KNeighborsClassifier(1).fit(subspace.transform(X[known[train]]), truth[train])
             assert score == head.score(subspace.transform(X[known[test]]), truth[test])
     assert set(search.predict(X).tolist()) <= set(truth.tolist())
+
+
+def listed(fold):
+    return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(3)]
+
+
+@pytest.mark.parametrize("given", [PredefinedSplit, listed])
+def test_given_row_numbers_are_those_of_all_rows(given):
+    y, fold = np.where(np.arange(len(Y)) % 3 == 0, -1, Y), np.arange(len(Y)) * 7 % 5 // 2
+    search = SubspaceSearchCV(LSVA(2, unlabeled=-1), n_components=2, cv=given(fold)).fit(X, y)
+    for i in range(3):
+        test = fold == i
+        seen, scored = (~test & (y != -1)), (test & (y != -1))
+        subspace = LSVA(unlabeled=-1).fit(X[seen | (y == -1)], y[seen | (y == -1)])
+        head = KNeighborsClassifier(1).fit(subspace.transform(X[seen]), y[seen])
+        score = head.score(subspace.transform(X[scored]), y[scored])
+        assert search.cv_results_[f"split{i}_test_score"] == [score]
 
 
 def test_a_marker_that_no_row_has_changes_nothing():

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags
@@ -22,6 +23,9 @@ from marginfold.validation.rows import UNLABELLED
 
 HALF_ROWS = 2000
 """Rows that each half has at most where one half of the rows is judged by the other."""
+
+WEIGHTS = "sample_weight"
+"""What scikit-learn calls them."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,13 @@ class TrainingRows:
         if rows is not None:
             X, y = self.taken(rows, rows), y[rows]
             weights = None if weights is None else weights[rows]
-        given = {} if weights is None else dict.fromkeys(weight_names(classifier), weights)
-        return clone(classifier).fit(X, y, **given)
+        if weights is None:
+            return clone(classifier).fit(X, y)
+        names = weight_names(classifier)
+        if names == [WEIGHTS]:
+            return clone(classifier).fit(X, y, sample_weight=weights)
+        with config_context(enable_metadata_routing=False):  # names of steps are for no router
+            return clone(classifier).fit(X, y, **dict.fromkeys(names, weights))
 
     def taken(self, rows: Array, columns: Array) -> Any:
         """Return some of the rows; of a kernel between rows also only some columns."""
@@ -56,11 +65,11 @@ class TrainingRows:
 def weight_names(classifier: Any) -> list[str]:
     """Return the names of the weights in the fit of a classifier: those of a pipeline's steps."""
     steps = [step for step in getattr(classifier, "steps", []) if hasattr(step[1], "fit")]
-    takers = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
+    takers = [name for name, step in steps if has_fit_parameter(step, WEIGHTS)]
     if steps and takers[-1:] == [steps[-1][0]]:
-        return [f"{name}__sample_weight" for name in takers]
-    if not steps and has_fit_parameter(classifier, "sample_weight"):
-        return ["sample_weight"]
+        return [f"{name}__{WEIGHTS}" for name in takers]
+    if not steps and has_fit_parameter(classifier, WEIGHTS):
+        return [WEIGHTS]
     raise InvalidInputError(
         f"The fit of {shown(classifier)} takes no sample_weight; choose a classifier that takes "
         "weights, or leave them out."
@@ -102,9 +111,9 @@ def held_out_parts(
     Rows without a class, and a row that is the only one of its class, are in every training part
     and in no held-out part.
     """
-    n_classes = int(codes.max()) + 1
     known = codes != UNLABELLED
-    counts = np.bincount(codes[known], minlength=n_classes)
+    counts = np.bincount(codes[known])
+    n_classes = int(np.count_nonzero(counts))
     divided = known & (counts[codes] > 1)
     always = np.flatnonzero(~divided)
     parts = []

@@ -94,19 +94,19 @@ class Machines:
     def of(
         cls, directions: Array, machines: Sequence[Machine], voters: LabelledRows | None = None
     ) -> Machines:
-        """Collect machines; those of pairs that separate nothing are no better than a constant.
+        """Collect machines; those that separate nothing are constants, without a direction.
 
         Such a pair has no margin, so that neither of its classes is silenced, unless its costs
         are so unequal that the constant tells something.
         """
         intercepts = np.array([machine.intercept for machine in machines])
         separates = np.array([machine.separates for machine in machines])
+        directions[:, ~separates] = 0.0  # rounding would decide between equal constants
         if voters is not None and not separates.all():
             pairs = class_pairs(voters.n_classes)
             clear = (CLEAR_RATIO - 1.0) / (CLEAR_RATIO + 1.0)
             for column in np.flatnonzero(~separates):
                 lean = voters.pair(*pairs[column])[1].lean(PART)
-                directions[:, column] = 0.0
                 intercepts[column] = np.sign(lean) if abs(lean) > clear else 0.0
         return cls(
             directions,

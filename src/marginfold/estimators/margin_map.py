@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginfold.errors import InvalidParameterError, MarginfoldWarning, warn
+from marginfold.errors import InvalidInputError, InvalidParameterError, MarginfoldWarning, warn
 from marginfold.estimators.gesvm import GESVC
 from marginfold.estimators.held_out import (
     Part,
@@ -277,9 +277,15 @@ class MarginMap(
         if chosen is None:  # the default, to which every label is a class
             self.classes_ = unique_labels(rows.y[weights > 0])[0]
         else:
+            check_has_margins(chosen, fitted=True)
             self.classes_ = classes_of(chosen)
         codes = codes_of(rows.y, self.classes_)
         codes[weights == 0] = UNLABELLED
+        if codes.max() == UNLABELLED:
+            raise InvalidInputError(
+                f"MarginMap: no row has a label among the classes {shown(self.classes_.tolist())} "
+                f"of the classifier; got labels such as {shown(rows.y[:3].tolist())}."
+            )
         if self.sharpness == "auto":
             best = self._judge(candidates, rows, codes, weights)
             self.classifier_ = rows.fitted(best) if chosen is None else chosen
@@ -359,7 +365,7 @@ class MarginMap(
     def _candidates(self, X: Any) -> list[Any]:
         """Return the classifiers to choose from, unfitted."""
         if self.classifier is not None:
-            check_has_margins(self.classifier)
+            check_has_margins(self.classifier, fitted=False)
             return [self.classifier]
         return self.planned_classifiers(0 if sp.issparse(X) else X.shape[1])
 

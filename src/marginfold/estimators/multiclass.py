@@ -120,13 +120,17 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_classes), 2))
 
 
-def check_has_margins(classifier: Any) -> None:
-    """Refuse what has neither decision values nor probabilities."""
+def check_has_margins(classifier: Any, *, fitted: bool) -> None:
+    """Refuse what has neither decision values nor probabilities, or can have neither after a fit.
+
+    Which of its methods a classifier made of others offers may depend on their fits.
+    """
     if isinstance(classifier, type) or not hasattr(classifier, "fit"):
         raise InvalidParameterError(
             f"classifier must be a classifier such as GESVC(kernel='rbf'); got {shown(classifier)}."
         )
-    if not any(hasattr(classifier, name) for name in ("decision_function", "predict_proba")):
+    owners = (classifier,) if fitted else (classifier, type(classifier))
+    if not any(hasattr(o, n) for o in owners for n in ("decision_function", "predict_proba")):
         raise InvalidParameterError(
             "classifier must have decision_function or predict_proba, from which the margins of "
             f"the classes are taken; {shown(classifier)} has neither. Wrap it in "

@@ -239,10 +239,9 @@ def _rounds(trial: Trial, part: FoldRows) -> list[list[int]]:
         return [[column] for column in every]
     if not isinstance(trial.estimator, MarginSubspace):
         return [list(every)]
-    n_classes = len(np.unique(part.labels))
     rounds: dict[str, list[int]] = {}
     for column, k in enumerate(trial.dimensions):
-        schedule = resolved_schedule(trial.estimator.tasks, n_classes, int(k))
+        schedule = resolved_schedule(trial.estimator.tasks, part.n_classes, int(k))
         rounds.setdefault(schedule, []).append(column)
     return list(rounds.values())
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginfold.graphs.neighbor_search import chunks, nearest_points
 from marginfold.linalg.tall import Array
-from marginfold.validation.parameters import Count, check_parameters
+from marginfold.validation.parameters import Count, atomic_fit, check_parameters
 from marginfold.validation.rows import check_entries, taken_as_classes
 from marginfold.validation.types import Labels, Rows
 
@@ -66,12 +66,13 @@ class NeighborsClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self.check()
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
-        check_entries(self, rows)
-        with taken_as_classes():
-            check_classification_targets(labels)
-        self.classes_, self._codes = np.unique(labels, return_inverse=True)
-        self._rows: Array = rows
+        with atomic_fit(self):
+            rows, labels = validate_data(self, X, y, dtype=np.float64)
+            check_entries(self, rows)
+            with taken_as_classes():
+                check_classification_targets(labels)
+            self.classes_, self._codes = np.unique(labels, return_inverse=True)
+            self._rows: Array = rows
         return self
 
     def check(self) -> None:

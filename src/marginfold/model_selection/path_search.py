@@ -45,7 +45,7 @@ class PathSearchCV(ClassifierMixin, SharedSearch):
     Notes
     -----
     If ``estimator.unlabeled`` marks rows without a label, only labelled rows are split and scored;
-    unlabelled rows take part in every fit.
+    unlabelled rows take part in every fit, whatever splits say that are given as row numbers.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils import column_or_1d, indexable
 
 from marginfold.errors import InvalidInputError
@@ -16,6 +17,9 @@ from marginfold.validation.rows import check_weights, is_missing, is_unlabelled,
 
 MARK_MISSING = "Leave these rows out, or let unlabeled=np.nan of the estimator mark them."
 """What to do with rows whose label is missing."""
+
+GIVEN = (PredefinedSplit, type(check_cv([])))
+"""Splitters that repeat what they were given: numbers of rows among all rows."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,12 @@ class FoldRows:
     def known_weights(self) -> Array | None:
         """The weights of the labelled training rows."""
         return None if self.weights is None else self.weights[self.known]
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes in a fit, for which a weight of 0 is like no row."""
+        weights = self.known_weights
+        return len(np.unique(self.labels if weights is None else self.labels[weights > 0]))
 
 
 @dataclass(frozen=True)
@@ -98,14 +108,25 @@ class SearchRows:
 
         Only labelled rows are split; unlabelled rows are fitted on in every fold.
         """
-        labelled, unlabelled = np.flatnonzero(self.known), np.flatnonzero(~self.known)
-        if not len(unlabelled):
+        if self.known.all():
             yield from cv.split(self.X, self.y, groups)
             return
+        unlabelled = np.flatnonzero(~self.known)
+        for train, test in self._labelled_folds(cv, groups):
+            yield np.concatenate([train, unlabelled]), test
+
+    def _labelled_folds(self, cv: Any, groups: Any) -> Iterator[tuple[Array, Array]]:
+        """Yield the numbers of labelled rows to fit and to score on."""
+        if isinstance(cv, GIVEN):
+            rows = np.arange(len(self.y))
+            for train, test in ((rows[train], rows[test]) for train, test in cv.split()):
+                yield train[self.known[train]], test[self.known[test]]
+            return
+        labelled = np.flatnonzero(self.known)
         X = take(self.X, labelled, labelled if self.pairwise else None)
         groups = None if groups is None else take(groups, labelled)
         for train, test in cv.split(X, self.labels[labelled], groups):
-            yield np.concatenate([labelled[train], unlabelled]), labelled[test]
+            yield labelled[train], labelled[test]
 
     def part(self, train: Array, test: Array) -> FoldRows:
         """Return the rows of one fold."""

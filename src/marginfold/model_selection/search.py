@@ -117,7 +117,8 @@ class SharedSearch(FollowedFits, MetaEstimatorMixin, BaseEstimator, ABC):
             For splitters that need them.
         sample_weight : array of shape (n_samples,) or float, optional
             Given to the estimator, and to a classifier after it if that takes weights.  Scores are
-            not weighted.
+            not weighted.  (From scikit-learn 1.7 on GridSearchCV gives weights that have no step's
+            name to the scorer, too.)
 
         Returns
         -------

@@ -45,8 +45,8 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
     ----------
     estimator : transformer with ``n_components``
         It is not changed; parameters that are not in the grid keep its values.  One fit serves all
-        numbers of components of MMDA, LSVA, WSVDA, LDA, KDA, LPP, NPE, GraphEmbedding and SVMPCA;
-        any other transformer is fitted once for each number of them.
+        numbers of components of a transformer of this package; any other one is fitted once for
+        each number of them.
     C, graph_weight : float or sequence of float, optional
         Values to try; by default the estimator's own.  Only MMDA, LSVA and WSVDA have a ``C``, and
         only LSVA has a ``graph_weight``.
@@ -92,8 +92,8 @@ class SubspaceSearchCV(TransformerMixin, SharedSearch, auto_wrap_output_keys=Non
     Notes
     -----
     If ``estimator.unlabeled`` marks rows without a label, only labelled rows are split and scored;
-    unlabelled rows take part in the fit of every subspace and never reach the classifier.
-    (GridSearchCV would take the marker for a class.)
+    unlabelled rows take part in the fit of every subspace, whatever splits say that are given as
+    row numbers, and never reach the classifier.  (GridSearchCV would take the marker for a class.)
 
     Watch the folds with `marginfold.watch`; cancelling leaves the search as it was.
 

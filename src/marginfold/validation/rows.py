@@ -322,6 +322,7 @@ def read_labelled(
         X, y = backend.read_labelled(estimator, X, y, parts)
     else:
         X, y = validate_data(estimator, X, y, **ENTRIES, ensure_min_samples=LEAST_ROWS)
+        X = tidy(X)
         check_entries(estimator, X)
     weights = check_weights(gathered(sample_weight), X.shape[0])
     unlabelled = is_unlabelled(y, unlabeled) | missing
@@ -343,8 +344,25 @@ def read_entries(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any:
     The estimator learns their features or, without ``reset``, knows them; there are at least so
     many rows.
     """
-    X = validate_data(estimator, X, **ENTRIES, ensure_min_samples=least, reset=reset)
+    X = tidy(validate_data(estimator, X, **ENTRIES, ensure_min_samples=least, reset=reset))
     check_entries(estimator, X)
+    return X
+
+
+def tidy(X: Any) -> Any:
+    """Return rows that, if sparse, have each entry once and in order, with the shortest indices.
+
+    Entries of one place add up: sums over the squares of what is stored would be wrong.  Functions
+    of scikit-learn would put the user's matrix in order, and some take no indices of 64 bits.
+    """
+    if not scipy.sparse.issparse(X):
+        return X
+    index = scipy.sparse.get_index_dtype(maxval=max(X.nnz, *X.shape))
+    if X.has_canonical_format and X.indices.dtype == X.indptr.dtype == index:
+        return X
+    parts = (X.data.copy(), X.indices.astype(index), X.indptr.astype(index))
+    X = type(X)(parts, shape=X.shape)
+    X.sum_duplicates()
     return X
 
 
