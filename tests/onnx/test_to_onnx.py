@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits, load_wine
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
@@ -312,6 +312,19 @@ def test_beside_other_estimators(model, data):
     assert "label" in assert_same_answers(*fitted(make_pipeline(StandardScaler(), model), data))
 
 
+@pytest.mark.filterwarnings("ignore:Field onnx:DeprecationWarning")
+def test_boosted_trees():
+    X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
+    X[::7, 1] = np.nan
+    y = np.where(np.nan_to_num(X[:, 1]) > 0, "up", np.where(X[:, 0] > 0, "left", "right"))
+    model = HistGradientBoostingClassifier(max_iter=20).fit(X, y)
+    found = run(to_onnx(model), X)
+    np.testing.assert_array_equal(found["label"], model.predict(X))
+    assert_near(found["probabilities"], model.predict_proba(X), np.float32)
+    with pytest.raises(InvalidInputError, match="Try the other dtype"):
+        to_onnx(model, dtype=np.float64)
+
+
 def test_columns_of_a_frame_are_inputs_with_their_names():
     frame = pd.DataFrame(WINE.data[:, :2], columns=["alcohol", "malic acid"])
     frame["region"] = np.where(WINE.data[:, 4] > 100, "north", "south")
@@ -436,6 +449,10 @@ class Strange(TransformerMixin, BaseEstimator):
         return X
 
 
+class Torn(Strange):
+    """A step whose converter fails."""
+
+
 def own_kernel(X, Y):
     return X @ Y.T
 
@@ -471,6 +488,22 @@ def test_what_has_no_nodes_is_refused(case):
     X, y = DATA["wine"]
     with pytest.raises(InvalidInputError, match=message):
         to_onnx(make_pipeline(model).fit(X, y))
+
+
+def test_an_error_inside_a_foreign_converter_is_told_with_its_source():
+    def convert(scope, operator, container):
+        try:
+            raise TypeError("expected an int")
+        except TypeError as error:
+            raise ValueError(f"no node with values {list(range(1000))}\nmore") from error
+
+    skl2onnx.update_registered_converter(Torn, "Torn", lambda operator: None, convert)
+    X, y = DATA["wine"]
+    with pytest.raises(InvalidInputError) as raised:
+        to_onnx(make_pipeline(Torn(), LDA()).fit(X, y))
+    assert "no node with values [0," in str(raised.value)
+    assert "(expected an int) Replace the step" in str(raised.value)
+    assert len(str(raised.value)) < 300
 
 
 def test_a_precomputed_kernel_is_refused():

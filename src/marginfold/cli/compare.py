@@ -69,7 +69,8 @@ Examples:
   marginfold compare flowers.csv -t species --save best.skops
 A name of 'marginfold datasets' stands for that set. The budget decides how many rows are taken (a
 sample of a large table), and methods that make clearly more errors than the best after a few folds
-are not measured on the others; the answer says what was left out. --thorough leaves nothing out.
+are not measured on the others; the answer says what was left out. --thorough takes all rows and
+measures every method that suits the table on all folds.
 The plan follows from the size of the table, so the same command gives the same answer everywhere;
 only on a machine that is much slower no further method is begun when the time is over, and the
 answer says so.
@@ -97,7 +98,8 @@ Budget = Annotated[
     typer.Option("--budget", metavar="TIME", help="Time to plan for: 60s (default), 5m, 1h."),
 ]
 Thorough = Annotated[
-    bool, typer.Option("--thorough", help="All rows, all methods on all folds; can take hours.")
+    bool,
+    typer.Option("--thorough", help="All rows, all suitable methods, all folds; can take hours."),
 ]
 Run = Annotated[
     Path | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 __all__ = ["register_converters", "to_onnx"]
+
+REASON_CHARACTERS = 80
+"""Of the message of another package: its attributes may be long arrays."""
 
 
 def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto:
@@ -88,8 +92,8 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = np.float32) -> ModelProto
         raise
     except (RuntimeError, ValueError) as error:  # of a step that is not ours
         raise InvalidInputError(
-            f"skl2onnx does not convert {shown(found)}: {str(error).splitlines()[0]} Replace the "
-            "step that it names."
+            f"skl2onnx does not convert {shown(found)}: {_reason(error)} Replace the step that it "
+            "names, or keep another method."
         ) from error
     _check_types(exported, found)
     return exported
@@ -107,6 +111,15 @@ def register_converters() -> None:
     from marginfold.onnx.converters import register
 
     register()
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of an error in short, and what it came from."""
+    short = shorten(str(error).partition("\n")[0], REASON_CHARACTERS, placeholder=" ...")
+    source, before = error, error.__context__
+    while before is not None:
+        source, before = before, before.__context__
+    return short if source is error else f"{short} ({source})"
 
 
 def _check_types(exported: ModelProto, found: Any) -> None:
