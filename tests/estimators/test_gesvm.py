@@ -255,3 +255,29 @@ def test_classes_that_nothing_separates_have_the_same_answer_for_every_row(kerne
     values = model.decision_function(10 * rng.normal(size=(200, 4)))
     assert_array_equal(values, np.tile(model.intercepts_, (200, 1)))
     assert_allclose(model.intercepts_, -1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("offset", [10.0, 100.0, 1e3, 1e4])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_the_rounding_of_a_kernel_of_far_rows_is_not_fitted(offset, C):
+    """Ten monomials do not separate random labels; kernel values of 1e24 have noise of 1e8."""
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(150, 3)), rng.integers(0, 2, 150)
+    model = GESVC(kernel="poly", graph_weight=0, C=C).fit(rows + offset, labels)
+    assert model.gap_[0] <= 1e-8
+    assert model.gain_[0] < 0.5
+    assert model.n_iter_ <= 2000 * len(rows)
+
+
+def test_a_large_linear_kernel_is_the_linear_machine():
+    rows, labels = load_wine(return_X_y=True)
+    rows = rows[labels < 2] @ np.diag(np.logspace(0, 1, 13))
+    labels = labels[labels < 2]
+    models = [
+        GESVC(kernel=kernel, graph_weight=0, C=10.0).fit(rows, labels)
+        for kernel in ("linear", ExactKernel("linear"))
+    ]
+    assert models[1].gap_[0] <= 1e-8
+    assert models[1].n_iter_ <= 2000 * len(rows)
+    values = [model.decision_function(rows) for model in models]
+    assert_allclose(values[1], values[0], atol=1e-2)

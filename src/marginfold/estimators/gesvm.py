@@ -259,8 +259,8 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
         if is_linear(self.kernel):
             self.coef_ = self.feature_map_.in_input_units(self.directions_).T.copy()
             self.intercept_ = self.intercepts_ - self.coef_ @ self.feature_map_.mean_
-        notes = self._degenerate(np.flatnonzero(~found.separates))
-        if not found.converged:
+        notes = self._degenerate(np.flatnonzero(~found.separates & found.converged))
+        if not found.converged.all():
             notes.append((uncertified_note(self, self.gap_.max()), UncertifiedWarning))
         return notes
 

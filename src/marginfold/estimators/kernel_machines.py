@@ -51,13 +51,19 @@ from marginfold.runtime.progress import report
 from marginfold.svm import Automatic, SVMSolver
 from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, RowGram
 from marginfold.svm.pairs import PairMultipliers, libsvm_pairs
-from marginfold.svm.problem import TINY
+from marginfold.svm.problem import EPS, TINY
 from marginfold.validation.rows import UNLABELLED, LabelledInput
 
 SHIFT = 1e-11
 """Share of its mean diagonal that is added to a kernel's diagonal, so that copies of a row do not
 make it singular; rounding can make 1e-12 too little from some thousand rows on.  It is the error of
 ``Z Z' = K``, which `_certified` takes into account."""
+
+LOST = 1e-6
+"""Rounding of a kernel, in margins if all multipliers are at the cost, above which machines need
+coordinates.  The gap of a Gram matrix is a twentieth of it and libsvm takes a thousand iterations a
+row or does not end; from 500 on machines fit the rounding, which has full rank (degree 3, rows 10
+to 10,000 standard deviations from 0, costs 1 to 1e4)."""
 
 SQUARES = 4.0
 """Matrices of rows by rows that are held at the peak."""
@@ -165,9 +171,11 @@ class KernelMetric:
 def prepare_kernel(
     estimator: Any, read: LabelledInput, penalty: Penalty, exact: ExactKernel, *, graph: bool
 ) -> KernelPrepared | None:
-    """Return what the machines share, None if the kernel is not positive semi-definite.
+    """Return what the machines share, None if they need coordinates.
 
-    Without ``graph`` all machines have the graph weight 0.
+    So they do if the kernel is not positive semi-definite, or so large that its rounding counts:
+    coordinates leave small eigenvalues out.  Without ``graph`` all machines have the graph weight
+    0.
     """
     labelled = labelled_rows(estimator, read)
     expansion = KernelExpansion.of(exact)
@@ -178,6 +186,8 @@ def prepare_kernel(
     means = np.zeros(len(kept))
     if not by_columns:
         K = expansion.kernel_of(read.X)
+        if EPS * float(K.diagonal().max()) * len(K) * estimator.C > LOST:
+            return None
         if exact.center and exact.kernel not in TRANSLATION_FREE:
             means = _centre(K)
     else:

@@ -75,11 +75,9 @@ class Machines:
     ----------
     directions : array of shape (n_coordinates, n_machines)
         Weights in the coordinates of the feature map.
-    intercepts, gaps, gains, separates : arrays of shape (n_machines,)
+    intercepts, gaps, gains, separates, converged : arrays of shape (n_machines,)
     n_iter : int
         Iterations of the slowest.
-    converged : bool
-        Whether all are certified to the tolerance.
     """
 
     directions: Array
@@ -87,8 +85,8 @@ class Machines:
     gaps: Array
     gains: Array
     separates: Array
+    converged: Array
     n_iter: int
-    converged: bool
 
     @classmethod
     def of(
@@ -114,8 +112,8 @@ class Machines:
             np.array([machine.gap for machine in machines]),
             np.array([machine.gain for machine in machines]),
             separates,
+            np.array([machine.converged for machine in machines]),
             max(machine.n_iter for machine in machines),
-            all(machine.converged for machine in machines),
         )
 
 

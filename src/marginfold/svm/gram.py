@@ -35,8 +35,9 @@ KKT_TOLERANCES = (1e-3, 1e-6)
 """libsvm's stopping tolerances, one after the other: after the first, the default of scikit-learn,
 the active set is nearly always right or repaired in a few rounds."""
 
-MOST_ITERATIONS = 10_000_000
-"""Iterations of libsvm after which its multipliers are taken as they are."""
+MOST_ITERATIONS, ITERATIONS_PER_ROW = 10_000_000, 1000
+"""Iterations of libsvm after which its multipliers are taken as they are: where kernel values are
+huge beside the inverse costs it does not end, and coordinates are quicker on few rows."""
 
 EXACT = 1e-10
 """Relative gap as good as exact: the right active set gives 1e-13 to 1e-10, by its rounding."""
@@ -247,7 +248,7 @@ def fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
     svc = SVC(
         C=1.0,
         tol=kkt_tol,
-        max_iter=MOST_ITERATIONS,
+        max_iter=min(MOST_ITERATIONS, ITERATIONS_PER_ROW * len(y)),
         cache_size=CACHE_MEGABYTES,
         random_state=SEEDS,
         **kernel,
