@@ -170,7 +170,7 @@ def test_a_set_with_a_few_wrong_rows_is_repaired(seed, n_wrong):
 
 def test_more_free_rows_than_dimensions_go_to_their_nearest_bounds():
     """As at an interior point that is not quite there: too many rows look free."""
-    problem = single(*overlapping(n=400, r=3)).problem(0)
+    problem = single(*overlapping(n=60, r=3)).problem(0)
     exact, lower, upper = exact_point(problem)
     dual = np.clip(exact.dual, 0.01, 0.99)
     crossed = crossover(problem, lower & False, upper & False, dual, NUMPY)
