@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -16,9 +17,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginfold import GESVC, KDA, LSVA, MMDA, SVMPCA
-from marginfold.errors import InvalidInputError
-from marginfold.feature_maps import ExactKernel, LowRankKernel, resolve_feature_map
+from marginfold import GEPSVC, GESVC, KDA, LPP, LSVA, MMDA, SVMPCA, WSVDA, TwinSVC
+from marginfold.errors import InvalidInputError, MarginfoldWarning
+from marginfold.feature_maps import EXACT_ROWS, ExactKernel, LowRankKernel, resolve_feature_map
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 NEW = make_moons(30, noise=0.2, random_state=1)[0]
@@ -175,3 +176,52 @@ def test_the_scatter_of_the_fit_is_known(center, low):
     Z = fitted.fit_coordinates(X, sample_weight=weights)
     known = fitted.fitted_scatter(weights)
     assert_allclose(known, Z.T @ (weights[:, None] * Z), atol=1e-10 * known.max())
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        MMDA(1, kernel="rbf"),
+        WSVDA(1, kernel="laplacian"),
+        LSVA(2, kernel="rbf", graph="within"),
+        KDA(1),
+        LPP(2, kernel="rbf", graph="within"),
+        TwinSVC(kernel="cosine", loss="least_squares"),
+        GEPSVC(kernel="rbf"),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+def test_the_name_of_a_kernel_has_a_low_rank_for_many_rows(method):
+    rows, labels = make_moons(5001, noise=0.2, random_state=0)
+    found = clone(method).fit(rows, labels)
+    given = LowRankKernel(method.kernel, tol=0.05, max_rank=1000)
+    wanted = clone(method).set_params(kernel=given).fit(rows, labels)
+    assert 0 < found.kernel_error_ == found.feature_map_.relative_error_ <= 0.05
+    maps = hasattr(method, "transform")
+    answers = [m.transform(NEW) if maps else m.decision_function(NEW) for m in (found, wanted)]
+    assert_allclose(*answers, atol=1e-12)
+    assert clone(method).fit(X, Y).kernel_error_ == 0
+    assert isinstance(clone(method).fit(X, Y).feature_map_, ExactKernel)
+
+
+def test_only_the_name_of_a_kernel_depends_on_the_number_of_rows():
+    many = EXACT_ROWS + 1
+    assert isinstance(resolve_feature_map("rbf", many), LowRankKernel)
+    for kernel in ("sigmoid", "precomputed", ExactKernel("rbf"), np.dot):
+        assert isinstance(resolve_feature_map(kernel, many), ExactKernel)
+    assert isinstance(resolve_feature_map("rbf", EXACT_ROWS), ExactKernel)
+
+
+def test_kernel_pca_by_name_is_exact_for_any_number_of_rows():
+    rows = make_moons(5100, noise=0.2, random_state=0)[0]
+    pca = SVMPCA(2, kernel="rbf").fit(rows)
+    assert pca.kernel_error_ == 0
+    assert isinstance(pca.feature_map_, ExactKernel)
+
+
+def test_a_rank_that_nobody_asked_for_is_no_reason_to_warn():
+    rows = np.random.default_rng(0).normal(size=(5001, 40))  # no rank up to 1000 is enough
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MarginfoldWarning)
+        found = KDA(kernel="rbf").fit(rows, rows[:, 0] > 0)
+    assert found.kernel_error_ > 0.05

@@ -41,7 +41,9 @@ class LDA(GraphEmbedding):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.  `KDA` is a better start with kernels.
+        ``Nystroem``.  `KDA` is a better start with kernels.  For more than 5000 rows "rbf",
+        "poly", "cosine" and "laplacian" stand for a `LowRankKernel` (see `kernel_error_`); an
+        `ExactKernel` is always exact.
     unlabeled : object, default=None
         Rows with this label count as unlabelled and take part in centring only.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
@@ -67,6 +69,8 @@ class LDA(GraphEmbedding):
         The classes.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The directions in the coordinates of the feature map.
 
@@ -131,8 +135,8 @@ class KDA(LDA):
     kernel : str, callable, feature map or transformer, default="rbf"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``, which
-        is for many rows.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     unlabeled : object, default=None
         Rows with this label count as unlabelled and take part in centring only.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
@@ -158,6 +162,8 @@ class KDA(LDA):
         The classes.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The directions in the coordinates of the feature map.
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
-from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 
-from marginfold.errors import ExhaustedWarning, MarginfoldWarning, UncertifiedWarning
+from marginfold.errors import ExhaustedWarning, UncertifiedWarning
 from marginfold.estimators.inputs import (
     Prepared,
     RemoteRows,
     SolverLike,
+    WithFeatureMap,
     prepare_rows,
     read_classes,
     uncertified_note,
@@ -29,7 +30,13 @@ from marginfold.estimators.multiclass import (
     one_vs_one_values,
 )
 from marginfold.estimators.paths import MarginEstimator, Note
-from marginfold.feature_maps import ExactKernel, KernelLike, affordable_kernel, is_linear
+from marginfold.feature_maps import (
+    ExactKernel,
+    KernelLike,
+    affordable_kernel,
+    is_linear,
+    rank_of_ours,
+)
 from marginfold.geometry.metric import Penalty
 from marginfold.graphs import resolve_graph
 from marginfold.graphs.rule import GraphLike, GraphName
@@ -52,7 +59,7 @@ NAMED = 3
 """Classes or pairs without a gain that a warning names."""
 
 
-class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
+class GESVC(WithFeatureMap, MarginEstimator[Machines], OneVsRestClassifier):
     """Graph embedded support vector classifier.
 
     Solves (002 eqs. (15) and (21), in coordinates Z of the rows)
@@ -228,9 +235,7 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
             prepared = prepare_kernel(self, read, penalty, kernel, graph=graph)
             if prepared is not None:
                 return prepared
-        with catch_warnings():
-            if kernel is not self.kernel:  # the rank is ours: kernel_error_ says what it costs
-                filterwarnings("ignore", "LowRankKernel reached", MarginfoldWarning)
+        with nullcontext() if kernel is self.kernel else rank_of_ours():
             return prepare_rows(self, read, penalty if graph else Penalty(None), kernel)
 
     def _solve(
@@ -248,7 +253,6 @@ class GESVC(MarginEstimator[Machines], OneVsRestClassifier):
     def _store(self, prepared: Prepared | KernelPrepared, found: Machines) -> list[Note]:
         self.classes_ = prepared.classes
         self.feature_map_ = prepared.feature_map
-        self.kernel_error_ = float(getattr(self.feature_map_, "relative_error_", 0.0))
         self.directions_ = found.directions
         self.intercepts_ = found.intercepts
         self.gap_, self.gain_ = found.gaps, found.gains

@@ -115,7 +115,8 @@ class GraphEmbedding(Projection):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     ridge : float, default=1e-3
         Relative ridge.  It matters with kernels: 1e-6 overfits.  Without an intrinsic graph there
         is none.
@@ -145,6 +146,8 @@ class GraphEmbedding(Projection):
         The classes, if one of the graphs has them.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The directions in the coordinates of the feature map.
 

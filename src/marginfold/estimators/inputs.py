@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, Self, cast, runtime_checkable
@@ -17,6 +18,7 @@ from marginfold.feature_maps import (
     Linear,
     LowRankKernel,
     is_pairwise,
+    rank_of_ours,
     resolve_feature_map,
 )
 from marginfold.geometry.metric import Metric, Penalty, rank_of, relative_scatter
@@ -39,6 +41,17 @@ from marginfold.planner.check import check_memory
 from marginfold.svm import Automatic, BlockRows, InteriorPoint, LibSVM, SVMSolver
 from marginfold.validation.parameters import shown
 from marginfold.validation.rows import UNLABELLED, LabelledInput, read_labelled
+
+
+class WithFeatureMap:
+    """An estimator whose rows go through a feature map."""
+
+    feature_map_: Any
+
+    @property
+    def kernel_error_(self) -> float:
+        """Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels."""
+        return float(getattr(self.feature_map_, "relative_error_", 0.0))
 
 
 @dataclass(frozen=True)
@@ -342,11 +355,16 @@ def labelled_rows(estimator: Any, read: LabelledInput) -> LabelledRows:
 def coordinates(
     kernel: KernelLike, X: Any, weights: Array, codes: Array | None = None, **options: Any
 ) -> Coordinates:
-    """Fit the feature map of a kernel, with the given options, and apply it."""
-    feature_map = resolve_feature_map(kernel).set_params(**options)
+    """Fit the feature map of a kernel, with the given options, and apply it.
+
+    Without options all coordinates are needed: of many rows a named kernel then has a low rank.
+    """
     if isinstance(X, RemoteRows):
+        feature_map = resolve_feature_map(kernel).set_params(**options)
         return X.coordinates(feature_map, weights, codes)
-    found = _local_coordinates(feature_map, X, weights, codes)
+    feature_map = resolve_feature_map(kernel, 0 if options else X.shape[0]).set_params(**options)
+    with rank_of_ours() if isinstance(kernel, str) else nullcontext():
+        found = _local_coordinates(feature_map, X, weights, codes)
     return replace(found, points=kernel_points(X, found.Z)) if is_pairwise(kernel) else found
 
 

@@ -59,7 +59,8 @@ class LPP(NeighborPreset):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     ridge : float, default=1e-3
         Relative ridge, rho = ridge tr(Z'LZ) / rank(Z).  It matters with kernels: 1e-6 overfits.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
@@ -81,6 +82,8 @@ class LPP(NeighborPreset):
         Number of components found; directions without any information are left out.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The directions in the coordinates of the feature map.
 
@@ -117,7 +120,8 @@ class NPE(NeighborPreset):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     ridge : float, default=1e-3
         Relative ridge, rho = ridge tr(Z'LZ) / rank(Z).  It matters with kernels: 1e-6 overfits.
     reconstruct : None, "linear", "kernel_ridge", "fixed_point" or regressor, default=None
@@ -139,6 +143,8 @@ class NPE(NeighborPreset):
         Number of components found; directions without any information are left out.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The directions in the coordinates of the feature map.
 

@@ -49,7 +49,8 @@ class LSVA(MarginSubspace):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     graph : str or graph rule, default="knn"
         "knn", "within", "between", "total", "lle", "anchors" (for very many rows), a rule such as
         ``NeighborGraph(5)`` or a sum like ``0.3 * NeighborGraph() + WithinClassGraph()``.  The
@@ -140,6 +141,8 @@ class LSVA(MarginSubspace):
         Class labels, sorted.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The components in the coordinates of the feature map.
 

@@ -40,7 +40,8 @@ class MMDA(MarginSubspace):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     class_weight : "balanced", dict or None, default="balanced"
         "balanced" gives both sides of each task the same total cost; then a task is finished only
         when the means of its sides coincide.
@@ -125,6 +126,8 @@ class MMDA(MarginSubspace):
         Class labels, sorted.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The components in the coordinates of the feature map.
 

@@ -58,7 +58,8 @@ class MRGEPSVC(NearestPlane):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
@@ -95,6 +96,8 @@ class MRGEPSVC(NearestPlane):
         Class labels, sorted.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
 
     Notes
     -----
@@ -204,7 +207,8 @@ class GEPSVC(MRGEPSVC):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
@@ -235,6 +239,8 @@ class GEPSVC(MRGEPSVC):
         Class labels, sorted.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
 
     References
     ----------

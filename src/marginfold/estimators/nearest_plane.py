@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginfold.errors import ExhaustedWarning, MarginfoldWarning, warn
-from marginfold.estimators.inputs import Coordinates, coordinates
+from marginfold.estimators.inputs import Coordinates, WithFeatureMap, coordinates
 from marginfold.estimators.multiclass import OneVsRestClassifier, one_vs_one_values
 from marginfold.estimators.plane_rows import Heights, PlaneRows, PlaneTask, plane_tasks
 from marginfold.feature_maps import is_linear
@@ -91,7 +91,7 @@ class Plane:
         return f"{name}: {' '.join(terms)}{rest} {offset:+.3g} = 0"
 
 
-class NearestPlane(OneVsRestClassifier):
+class NearestPlane(WithFeatureMap, OneVsRestClassifier):
     """Planes close to a class and far from others; a row belongs to the nearest one.
 
     One against one, each pair of classes has two planes, and the class that wins most pairs is

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from marginfold.errors import InvalidInputError, InvalidParameterError
+from marginfold.estimators.inputs import WithFeatureMap
 from marginfold.feature_maps import KernelLike, is_linear, is_pairwise
 from marginfold.linalg.tall import Array, dense, row_blocks
 from marginfold.runtime.callbacks import FollowedFits
@@ -241,12 +242,17 @@ def if_rebuilds(method: Method) -> Method:
     return cast(Method, available_if(_can_rebuild)(method))
 
 
-class Projection(FollowedFits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Projection(
+    WithFeatureMap,
+    FollowedFits,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """Rows projected on directions in the coordinates of a feature map, and the way back."""
 
     kernel: KernelLike
     reconstruct: Reconstruct
-    feature_map_: Any
     directions_: Array
     n_components_: int
     components_: Array

@@ -150,6 +150,8 @@ class SVMPCA(Projection):
         ``n_components="cv"``).
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The components in the coordinates of the feature map.
 

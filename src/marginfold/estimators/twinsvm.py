@@ -100,8 +100,9 @@ class TwinSVC(NearestPlane):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.  The systems have the rank of the kernel, not n + 1 unknowns: give
-        ``ExactKernel("rbf", rank=300)`` or ``Nystroem`` for many rows.
+        ``Nystroem``.  The systems have the rank of the kernel, not n + 1 unknowns.  For more than
+        5000 rows "rbf", "poly", "cosine" and "laplacian" stand for a `LowRankKernel` (see
+        `kernel_error_`); an `ExactKernel` is always exact.
     class_weight : None, "balanced" or dict, default=None
         Weights of the classes; "balanced" gives all the same total.
     multiclass : {"one_vs_one", "one_vs_rest"}, default="one_vs_one"
@@ -139,6 +140,8 @@ class TwinSVC(NearestPlane):
         Class labels, sorted.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     gap_ : array of shape (n_planes,)
         Certified relative duality gaps; 0 for least squares.
     n_iter_ : int

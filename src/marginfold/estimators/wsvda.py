@@ -45,7 +45,8 @@ class WSVDA(MarginSubspace):
     kernel : str, callable, feature map or transformer, default="linear"
         "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", a function of two
         matrices, an `ExactKernel` with its own parameters, or any scikit-learn transformer such as
-        ``Nystroem``.
+        ``Nystroem``.  For more than 5000 rows "rbf", "poly", "cosine" and "laplacian" stand
+        for a `LowRankKernel` (see `kernel_error_`); an `ExactKernel` is always exact.
     graph : str or graph rule, default="within"
         The graph whose scatter replaces ``|w|^2``; "within" is the paper's.
     ridge : float, default=1e-3
@@ -130,6 +131,8 @@ class WSVDA(MarginSubspace):
         Class labels, sorted.
     feature_map_ : object
         The fitted feature map of the kernel.
+    kernel_error_ : float
+        Share of the kernel's variance that a `LowRankKernel` loses; 0 for all other kernels.
     directions_ : array of shape (n_coordinates, n_components_)
         The components in the coordinates of the feature map.
 

@@ -78,7 +78,10 @@ def _candidates(estimator: Any, work: Workload) -> Iterator[tuple[str, Workload]
 
 
 def _lower_ranks(name: str, kernel: KernelLike, work: Workload) -> Iterator[tuple[str, Workload]]:
-    """Yield fewer coordinates of a map whose rank is a parameter."""
+    """Yield fewer coordinates of a named kernel, or of a map whose rank is a parameter."""
+    if isinstance(kernel, str):
+        for rank in (rank for rank in RANKS if rank < work.rank):
+            yield _low_rank_line(name, kernel, rank), replace(work, rank=rank)
     for parameter in ("rank", "n_components"):
         if hasattr(kernel, parameter):
             for rank in (rank for rank in RANKS if rank < work.rank):

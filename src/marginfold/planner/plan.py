@@ -173,11 +173,11 @@ def plan(
 
     Examples
     --------
-    >>> from marginfold import LSVA, plan
+    >>> from marginfold import ExactKernel, LSVA, plan
     >>> small = plan(LSVA(n_components=3), (5000, 20))
     >>> small.route, small.rank, small.fits
     ('primal', 20, True)
-    >>> large = plan(LSVA(kernel="rbf"), (100_000, 20))
+    >>> large = plan(LSVA(kernel=ExactKernel("rbf")), (100_000, 20))
     >>> large.fits, large.instead
     (False, 'LSVA(..., kernel=LowRankKernel("rbf", rank=...))')
     """

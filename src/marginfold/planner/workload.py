@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
 
 from marginfold.errors import InvalidParameterError
-from marginfold.feature_maps import ExactKernel, KernelLike, Linear, affordable_kernel
+from marginfold.feature_maps import (
+    ExactKernel,
+    KernelLike,
+    Linear,
+    LowRankKernel,
+    affordable_kernel,
+    resolve_feature_map,
+)
 from marginfold.feature_maps.kernel_values import KERNELS
 from marginfold.graphs import SHORTHANDS
 from marginfold.graphs.anchor_graph import MOST_ANCHORS, ROWS_PER_ANCHOR, AnchorGraph
@@ -139,10 +146,20 @@ def workload_of(estimator: Any, rows: Rows, n_classes: int = N_CLASSES) -> Workl
         return _with_parts(Workload(rows, "graph", 0), estimator, n_classes)
     leading = _components_of(estimator) if hasattr(estimator, "_map_options") else None
     kernel, exact = estimator.kernel, False
+    if not hasattr(estimator, "_map_options"):  # all coordinates are needed
+        kernel = _named_kernel(kernel, rows)
     if hasattr(estimator, "normalize_graph") and hasattr(estimator, "multiclass"):
         kernel, exact = _machine_kernel(estimator, rows)
     mapped = Workload(rows, "gram", 0) if exact else _mapped(kernel, rows, leading)
     return None if mapped is None else _with_parts(mapped, estimator, n_classes)
+
+
+def _named_kernel(kernel: Any, rows: Rows) -> KernelLike:
+    """Return what the name of a kernel stands for on so many rows, the kernel if it is no name."""
+    if not isinstance(kernel, str) or kernel not in KERNELS or rows.blocks:
+        return kernel
+    found = resolve_feature_map(cast(KernelLike, kernel), rows.n_rows)
+    return found if isinstance(found, LowRankKernel) else cast(KernelLike, kernel)
 
 
 def _machine_kernel(estimator: Any, rows: Rows) -> tuple[KernelLike, bool]:
