@@ -186,7 +186,7 @@ def test_the_scatter_of_the_fit_is_known(center, low):
         LSVA(2, kernel="rbf", graph="within"),
         KDA(1),
         LPP(2, kernel="rbf", graph="within"),
-        TwinSVC(kernel="cosine", loss="least_squares"),
+        TwinSVC(kernel="rbf", loss="least_squares"),
         GEPSVC(kernel="rbf"),
     ],
     ids=lambda method: type(method).__name__,
