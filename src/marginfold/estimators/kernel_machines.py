@@ -60,10 +60,10 @@ make it singular; rounding can make 1e-12 too little from some thousand rows on.
 ``Z Z' = K``, which `_certified` takes into account."""
 
 LOST = 1e-6
-"""Rounding of a kernel, in margins if all multipliers are at the cost, above which machines need
-coordinates.  The gap of a Gram matrix is a twentieth of it and libsvm takes a thousand iterations a
-row or does not end; from 500 on machines fit the rounding, which has full rank (degree 3, rows 10
-to 10,000 standard deviations from 0, costs 1 to 1e4)."""
+"""Rounding of a kernel, in margins if all multipliers are at the cost, above which machines of few
+rows get coordinates.  The gap of a Gram matrix is a twentieth of it and libsvm takes a thousand
+iterations a row or does not end; from 500 on machines fit the rounding, which has full rank (degree
+3, rows 10 to 10,000 standard deviations from 0, costs 1 to 1e4)."""
 
 SQUARES = 4.0
 """Matrices of rows by rows that are held at the peak."""
@@ -186,7 +186,8 @@ def prepare_kernel(
     means = np.zeros(len(kept))
     if not by_columns:
         K = expansion.kernel_of(read.X)
-        if EPS * float(K.diagonal().max()) * len(K) * estimator.C > LOST:
+        rounding = EPS * float(K.diagonal().max()) * len(K) * estimator.C
+        if rounding > LOST and len(K) <= WHOLE_ROWS:
             return None
         if exact.center and exact.kernel not in TRANSLATION_FREE:
             means = _centre(K)
