@@ -357,7 +357,8 @@ def tidy(X: Any) -> Any:
     """
     if not scipy.sparse.issparse(X):
         return X
-    index = scipy.sparse.get_index_dtype(maxval=max(X.nnz, *X.shape))
+    is_short = max(X.nnz, *X.shape) <= np.iinfo(np.int32).max
+    index = np.dtype(np.int32 if is_short else np.int64)
     if X.has_canonical_format and X.indices.dtype == X.indptr.dtype == index:
         return X
     parts = (X.data.copy(), X.indices.astype(index), X.indptr.astype(index))
