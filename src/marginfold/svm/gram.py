@@ -36,8 +36,8 @@ KKT_TOLERANCES = (1e-3, 1e-6)
 the active set is nearly always right or repaired in a few rounds."""
 
 MOST_ITERATIONS, ITERATIONS_PER_ROW = 10_000_000, 1000
-"""Iterations of libsvm after which its multipliers are taken as they are: where kernel values are
-huge beside the inverse costs it does not end, and coordinates are quicker on few rows."""
+"""Iterations of libsvm after which its multipliers are taken as they are, and that many for each of
+few rows, where coordinates are quicker than a search that does not end."""
 
 EXACT = 1e-10
 """Relative gap as good as exact: the right active set gives 1e-13 to 1e-10, by its rounding."""
@@ -248,7 +248,7 @@ def fitted(gram: Gram, y: Array, costs: Array, kkt_tol: float) -> SVC | None:
     svc = SVC(
         C=1.0,
         tol=kkt_tol,
-        max_iter=min(MOST_ITERATIONS, ITERATIONS_PER_ROW * len(y)),
+        max_iter=ITERATIONS_PER_ROW * len(y) if len(y) <= MOST_FREE else MOST_ITERATIONS,
         cache_size=CACHE_MEGABYTES,
         random_state=SEEDS,
         **kernel,
