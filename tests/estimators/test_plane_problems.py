@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import lsq_linear, minimize
 
 from marginfold.errors import SolverError
-from marginfold.estimators.plane_rows import PlaneTask, rest_rows
+from marginfold.estimators.plane_problem import PlaneTask
+from marginfold.estimators.plane_rows import rest_rows
 from marginfold.estimators.twinsvm import MirroredBlocks, Rest, solve_box_qp, whitened
 from marginfold.geometry.metric import TikhonovBasis
 from marginfold.linalg.tall import Block, LocalBlocks

@@ -20,7 +20,8 @@ from marginfold import GEPSVC, MRGEPSVC, ExactKernel, MarginMap, NeighborGraph, 
 from marginfold.data.models import load_model, save_model
 from marginfold.errors import ExhaustedWarning, InvalidParameterError, TooLargeError
 from marginfold.estimators.inputs import coordinates
-from marginfold.estimators.plane_rows import PlaneRows, plane_tasks
+from marginfold.estimators.plane_problem import plane_tasks
+from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.feature_maps import Linear
 
 WINE, Y = load_wine(return_X_y=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from marginfold.estimators.nearest_plane import NearestPlane
-from marginfold.estimators.plane_rows import PlaneProblem, PlaneRows
+from marginfold.estimators.plane_problem import PlaneProblem
+from marginfold.estimators.plane_rows import PlaneRows
 from marginfold.feature_maps import KernelLike
 from marginfold.graphs import NeighborGraph, resolve_graph
 from marginfold.graphs.rule import GraphLike, GraphName

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from marginfold.errors import ExhaustedWarning, MarginfoldWarning, warn
 from marginfold.estimators.inputs import Coordinates, WithFeatureMap, coordinates
 from marginfold.estimators.multiclass import OneVsRestClassifier, one_vs_one_values
-from marginfold.estimators.plane_rows import Heights, PlaneRows, PlaneTask, plane_tasks
+from marginfold.estimators.plane_problem import PlaneTask, plane_tasks
+from marginfold.estimators.plane_rows import Heights, PlaneRows
 from marginfold.feature_maps import is_linear
 from marginfold.geometry.one_vs_rest import class_factors
 from marginfold.linalg.tall import Array

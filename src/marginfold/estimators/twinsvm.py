@@ -26,7 +26,8 @@ import scipy.linalg
 from marginfold.errors import UncertifiedWarning, warn
 from marginfold.estimators.inputs import uncertified_note
 from marginfold.estimators.nearest_plane import NearestPlane
-from marginfold.estimators.plane_rows import PlaneProblem, PlaneRows, PlaneTask, rest_rows
+from marginfold.estimators.plane_problem import PlaneProblem, PlaneTask
+from marginfold.estimators.plane_rows import PlaneRows, rest_rows
 from marginfold.feature_maps import KernelLike, is_linear
 from marginfold.geometry.metric import TikhonovBasis
 from marginfold.graphs import resolve_graph
