@@ -6,6 +6,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+
+from marginfold import InteriorPoint
 
 REPEATS = 5
 """Measurements of which the median is taken."""
@@ -70,3 +73,9 @@ def in_turn(works: Sequence[Callable[[], object]], repeats: int = REPEATS) -> li
         work()
     rounds = [[cpu(work) for work in works] for _ in range(repeats)]
     return [Times(tuple(column)) for column in zip(*rounds, strict=True)]
+
+
+def load_compiled() -> None:
+    """Compile, or load what was compiled, if numba is here: short fits do not by themselves."""
+    if find_spec("numba"):
+        InteriorPoint(compiled=True).solve([[0.0], [1.0], [2.0]], [-1, -1, 1], 1.0)

@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from lines import Line, Times, ratio_text
+from lines import Line, Times, load_compiled, ratio_text
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_digits, make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -39,7 +39,7 @@ from sklearn.preprocessing import LabelBinarizer, scale
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from marginfold import GESVC, LSVA, InteriorPoint, LowRankKernel, MarginMap
+from marginfold import GESVC, LSVA, LowRankKernel, MarginMap
 
 SPLITS = 5
 
@@ -107,7 +107,7 @@ def lines(quick: bool) -> list[Line]:
     warnings.simplefilter("ignore")
     found = []
     with threadpool_limits(1):
-        InteriorPoint().solve([[0.0], [1.0], [2.0]], [-1, -1, 1], 1.0)  # loads what was compiled
+        load_compiled()
         for name, split in DATA.items():
             if quick and name != "digits":
                 continue
