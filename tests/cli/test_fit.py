@@ -443,7 +443,9 @@ def test_data_sets_are_fitted_by_their_names(done, refused):
     predicted = done("predict", "m.skops", "new.csv")["prediction"]
     assert (predicted == wine.y).mean() > 0.95
     assert "leave --target out" in refused("fit", "wine", "-t", "colour", "-m", "lda")
-    assert "--target is missing" in refused("fit", "new.csv")
+    missing = refused("fit", "new.csv")
+    assert "--target is missing" in missing
+    assert "flavanoids" in missing
 
 
 def awkward(n=40):

@@ -22,6 +22,7 @@ from marginfold.graphs.neighbor_search import (
     TREE_MAX_COLUMNS,
     entries_per_row,
     find_neighbors,
+    matching_rows,
     nearest,
     nearest_points,
     pair_distances,
@@ -359,3 +360,10 @@ def test_ordinary_rows_are_searched_once(rows_as, monkeypatch):
 
 def openmp_threads():
     return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "openmp"]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_a_row_matches_the_one_point_that_equals_it(kind):
+    points = kind(np.array([[1.0, 0.0], [2.0, 3.0], [2.0, 3.0], [0.0, 5.0]]))
+    rows = kind(np.array([[0.0, 5.0], [2.0, 3.0], [4.0, 4.0], [1.0, -0.0], [0.0, 5.0]]))
+    assert matching_rows(points, rows).tolist() == [3, -1, -1, 0, 3]

@@ -164,3 +164,10 @@ def test_parameters_out_of_range(parameter, value):
 def test_within_class_needs_labels():
     with pytest.raises(GraphError, match="NeighborGraph got y=None"):
         NeighborGraph(within_class=True).build([[0.0], [1.0]])
+
+
+def test_distances_that_are_too_small_to_square_give_equal_weights():
+    rows = 1e-170 * np.arange(4.0)[:, None]
+    description = NeighborGraph(1).describe(rows)
+    assert (description.n_underflowed, description.n_nodes) == (0, 4)
+    assert (description.smallest_weight, description.largest_weight) == (1.0, 1.0)

@@ -160,3 +160,17 @@ def test_description_of_a_sum_joins_what_either_graph_joins():
     assert WithinClassGraph().describe(rows, labels).n_components == 5
     assert (description.n_components, description.n_isolated, description.n_edges) == (2, 0, 4)
     assert (description.smallest_weight, description.largest_weight) == (0.5, 0.5)
+
+
+def test_a_part_of_a_sum_is_joined_by_either_graph():
+    """Rows 0 to 2 and 3 to 5 are near each other; row 6 has no weight."""
+    rows = np.array([[0.0], [1.0], [2.5], [20.0], [21.0], [22.5], [10.0]])
+    near, alike = NeighborGraph(1), WithinClassGraph()
+
+    def parts(graph, y):
+        weights = np.array([1.0] * 6 + [0.0])
+        return graph.describe(rows, y, unlabeled=-1, sample_weight=weights).n_components
+
+    across, inside = np.array([0, 0, -1, -1, -1, 0, 0]), np.array([0, 0, -1, -1, -1, 1, 1])
+    assert [parts(graph, across) for graph in (near, alike, near + alike)] == [2, 4, 1]
+    assert [parts(graph, inside) for graph in (near, alike, near + alike)] == [2, 5, 2]

@@ -18,7 +18,13 @@ def scale(a: int, b: float = 2.0) -> float:
     if not a < b and b != 0:
         raise ValueError("1 + 1")
     b += 1
-    return -a if b > 0 else b / 3
+    for a, b in zip((a,), (b,), strict=True):
+        return -a if b > 0 else b / 3
+
+
+def first_call() -> None:
+    """Compile."""
+    scale(7)
 '''
 
 

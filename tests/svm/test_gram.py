@@ -10,6 +10,7 @@ from sklearn.datasets import make_classification
 
 from marginfold.feature_maps.kernel_values import KernelFunction
 from marginfold.svm import Automatic, InteriorPoint
+from marginfold.svm.certificate import feasible
 from marginfold.svm.gram import (
     GivenGram,
     RowGram,
@@ -142,3 +143,21 @@ def test_the_spread_is_the_mean_squared_distance_from_the_mean_row(n):
     linear = KernelFunction("linear", 1.0, 1, 0.0)
     found = RowGram((X**2).sum(axis=1), linear, X).spread
     assert found == pytest.approx(expected, rel=1e-9 if n == 40 else 0.2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_of_multipliers_that_are_not_feasible_is_one_all_the_same(seed):
+    """It is that of feasible ones, whose quadratic part it may overestimate but not underrate."""
+    rng = np.random.default_rng(seed)
+    X, signs = noisy(40, seed=seed)
+    K, costs = RBF(X, X), np.full(40, 2.0)
+    exact = solve_gram(GivenGram(K), signs, costs, tol=1e-8)
+    for size in (1e-6, 1e-3, 0.3, 3.0):
+        coefs = exact.coefs + size * rng.standard_normal(40)
+        found = certified(np.diag(K), signs, costs, coefs, K @ coefs, np.array(exact.intercept))
+        moved = signs * feasible(signs, costs, signs * coefs) - coefs
+        dual = signs * (coefs + moved)
+        assert found.bounds <= exact.objective * (1 + 1e-12)
+        quadratic = coefs @ K @ coefs + 2 * moved @ K @ coefs
+        quadratic += (np.abs(moved) @ np.sqrt(np.diag(K))) ** 2
+        assert_allclose(found.bounds, max(dual.sum() - quadratic / 2, 0.0), rtol=1e-12)

@@ -475,3 +475,14 @@ def test_random_problems_have_one_solution(seed):
         for compiled in (True, False)
     ]
     check_within_certificates(*found)
+
+
+def test_a_start_near_the_solution_saves_iterations():
+    batch = random_batch()
+    for problem in map(batch.problem, range(len(batch))):
+        cold = both(problem)
+        weights = np.append(cold[0][0].coef, cold[0][0].intercept)
+        warm = both(problem, Start(1e-9 * problem.costs.mean(), weights))
+        for (point, n_iter), (_, n_cold) in zip(warm, cold, strict=True):
+            assert gap_of(point) <= TOL
+            assert 2 * n_iter <= n_cold

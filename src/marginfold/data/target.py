@@ -55,7 +55,10 @@ def chosen_target(
             f"{path} is neither a file nor a data set; 'marginfold datasets' lists those."
         )
     if target is None:
-        raise InvalidParameterError("--target is missing: name the column with the classes.")
+        columns = listed([quote(str(name)) for name in read_table(path, reading=reading).columns])
+        raise InvalidParameterError(
+            f"--target is missing: name the column with the classes. The columns are {columns}."
+        )
     return reading.column(target)
 
 

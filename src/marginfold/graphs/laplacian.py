@@ -323,7 +323,7 @@ def joined_parts(left: IntArray, right: IntArray, n_left: int, n_right: int) -> 
     """Return the components of so many nodes on two sides, of which given pairs are joined."""
     size = n_left + n_right
     links = sp.coo_array((np.ones(len(left)), (left, n_left + right)), shape=(size, size))
-    return np.asarray(connected_components(links, directed=False)[1])
+    return np.asarray(connected_components(links)[1])
 
 
 def value_range(values: FloatArray) -> tuple[float, float]:

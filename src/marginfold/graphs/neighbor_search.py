@@ -84,8 +84,8 @@ def matching_rows(points: Any, X: Any) -> IntArray:
     """
     n = points.shape[0]
     keys = np.concatenate([_row_keys(points), _row_keys(X)])
-    _, content = np.unique(keys, return_inverse=True)
-    known = np.full(int(content.max(initial=0)) + 1, ABSENT, dtype=np.intp)
+    contents, content = np.unique(keys, return_inverse=True)
+    known = np.full(len(contents), ABSENT, dtype=np.intp)
     known[content[:n]] = np.arange(n)
     known[np.bincount(content[:n], minlength=len(known)) > 1] = ABSENT
     return known[content[n:]]

@@ -189,7 +189,7 @@ def _local_gram(points: Any, X: Any, indices: IntArray) -> FloatArray:
     n, k = indices.shape
     difference = points[indices.ravel()] - X[np.repeat(np.arange(n), k)]
     if not sp.issparse(difference):
-        difference = difference.reshape(n, k, -1)
+        difference = difference.reshape(n, k, points.shape[1])
         return np.asarray(difference @ difference.transpose(0, 2, 1))
     a = np.repeat(np.arange(n * k), k)
     b = np.repeat(np.arange(n * k).reshape(n, k), k, axis=0).ravel()

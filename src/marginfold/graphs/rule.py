@@ -355,11 +355,10 @@ class SumLaplacian(Laplacian):
         """Parts that are joined by either graph: components linked by the rows they share."""
         a, b = self.first.components, self.second.components
         n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
-        both = (a != ABSENT) & (b != ABSENT)
-        labels = joined_parts(a[both], b[both], n_a, n_b)
+        weighted = a != ABSENT  # a row without a weight is in neither graph
+        labels = joined_parts(a[weighted], b[weighted], n_a, n_b)
         result = np.full(self.n_rows, ABSENT, dtype=np.intp)
-        result[b != ABSENT] = labels[n_a + b[b != ABSENT]]
-        result[a != ABSENT] = labels[a[a != ABSENT]]
+        result[weighted] = labels[a[weighted]]
         return result
 
     @property

@@ -116,7 +116,7 @@ class SVMProblem(NamedTuple):
 
     def coded(self) -> CodedProblem:
         """Return the problem for its centred rows in blocks, with their costs as weights."""
-        sides, r = np.array([-1.0, 1.0, 0.0]), len(self.scale)
+        sides, r = np.array([-1.0, 1.0]), len(self.scale)
         return CodedProblem(sides, np.abs(sides), self.scale, self.deflated, None, np.zeros(r))
 
     def pull(self, dual: Array) -> Array:
