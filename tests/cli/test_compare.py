@@ -39,6 +39,8 @@ BAD_INPUT = {
     "no method": (HEADER + ROWS, ("--methods", ""), "Unknown methods: ''"),
     "unknown protocol": (HEADER + ROWS, ("--protocol", "fair"), "--protocol is one of nested"),
     "no columns": (HEADER + ROWS, ("--drop", "size", "--drop", "hue"), "column"),
+    "unknown group": (HEADER + ROWS, ("--group", "sice"), "Did you mean 'size'?"),
+    "the target as group": (HEADER + ROWS, ("--group", "kind"), "--group kind is the target"),
     "unknown drop": (HEADER + ROWS, ("--drop", "sice"), "Did you mean 'size'?"),
     "dropped target": (HEADER + ROWS, ("--drop", "kind"), "--drop kind is the target"),
     "report over the table": (HEADER + ROWS, ("--report", "t.csv"), "never replaced"),
@@ -367,7 +369,7 @@ def test_the_clock_stops_what_runs_away_and_says_so(tmp_path, monkeypatch, capsy
     with monkeypatch.context() as slow:
         slow.setattr("marginfold.cli.compare.CLOCK", 0.3 / 60)
         slow.setattr("marginfold.cli.compare.LEAST_CLOCK", 0.0)
-        slow.setattr("marginfold.compare.runs.folds", lambda *_: time.sleep(3))
+        slow.setattr("marginfold.compare.runs.folds", lambda *_, **__: time.sleep(3))
         begun = time.monotonic()
         assert main(arguments) == 1
     assert time.monotonic() - begun < 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import warnings
 
 import numpy as np
@@ -522,3 +523,40 @@ def test_only_what_concerns_the_kept_fit_is_noted(done):
         assert done("fit", "t.csv", "-t", "kind", "-m", method, "--json")["notes"] == []
     found = done("fit", "t.csv", "-t", "kind", "-m", "pca", "-d", 5, "--json")
     assert any("found 3 of 5 components" in note for note in found["notes"])
+
+
+def by_person(signal):
+    """16 people who differ more than their classes do, with 6 rows each."""
+    rng = np.random.default_rng(3)
+    who = np.repeat(np.arange(16), 6)
+    X = 2.0 * rng.standard_normal((16, 4))[who] + 0.3 * rng.standard_normal((96, 4))
+    X[:, 0] += signal * (who % 2)
+    return as_table(X, np.array(["well", "ill"])[who % 2]).assign(person=[f"p{k}" for k in who])
+
+
+def test_rows_of_one_person_stay_together(done, refused):
+    """Nearest rows know a person, of whom nothing is known about another."""
+    by_person(0.0).to_csv("t.csv", index=False)
+    method = ("fit", "t.csv", "-t", "kind", "-m", "all-features", "--json")
+    assert done(*method, "--drop", "person")["cross_validated_error"] < 0.05
+    assert done(*method, "--group", "person")["cross_validated_error"] > 0.25
+    assert "cannot be used together" in refused(*method, "--group", "person", "--proba")
+    by_person(0.0).assign(person=["a", "b"] * 48).to_csv("two.csv", index=False)
+    few = refused("fit", "two.csv", "-t", "kind", "--group", "person")
+    assert "--group makes 2 groups, and 3 folds choose the parameters" in few
+
+
+def test_what_a_comparison_in_groups_saves_is_what_its_command_fits(done, said):
+    table = by_person(8.0)
+    table.to_csv("t.csv", index=False)
+    found = done(
+        *("compare", "t.csv", "-t", "kind", "--group", "person", "--methods", "lda,lsva,gesvc"),
+        *("--json", "--save", "measured.skops", "--jobs", "1"),
+    )
+    assert found["group"] == "person"
+    assert any("16 groups together" in note for note in found["notes"])
+    words = shlex.split(found["command"])[1:]
+    assert said(*words)[0] == 0
+    table.drop(columns="person").to_csv("new.csv", index=False)
+    answers = [done("predict", model, "new.csv") for model in ("measured.skops", "model.skops")]
+    pd.testing.assert_frame_equal(*answers)

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from functools import partial
 from math import inf, isfinite
@@ -27,6 +27,7 @@ from marginfold.cli.options import (
     DropIds,
     DropMissingTarget,
     Encoding,
+    Group,
     Jobs,
     Json,
     NoHeader,
@@ -66,6 +67,7 @@ Examples:
   marginfold compare patients.parquet -t outcome --drop id --report patients.html
   marginfold compare wine --methods lda,lsva,wsvda --json
   marginfold compare big.csv -t kind --budget 10m
+  marginfold compare steps.csv -t activity --group person
   marginfold compare flowers.csv -t species --save best.skops
 A name of 'marginfold datasets' stands for that set. The budget decides how many rows are taken (a
 sample of a large table), and methods that make clearly more errors than the best after a few folds
@@ -121,6 +123,7 @@ def compare(
     protocol: Protocol = "nested",
     folds: Annotated[int, typer.Option("--folds", min=2, help="Number of folds.")] = 5,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats of all folds.")] = 2,
+    group: Group = None,
     drop: Drop = None,
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
@@ -158,6 +161,7 @@ def compare(
     with ExitStack() as stack:
         reading = reading_of(sep, decimal, encoding, no_header, drop_ids, dates)
         source = _source(data, target, drop, categorical, drop_missing_target, reading)
+        source = replace(source, group=None if group is None else reading.column(group))
         names = None if methods is None else [name.strip() for name in methods.split(",")]
         comparison = Comparison.of(
             source, names, protocol=protocol, n_folds=folds, n_repeats=repeats, budget=seconds
@@ -365,6 +369,7 @@ def _result(
         "rows_compared": comparison.n_rows,
         "budget": comparison.budget,
         "target": comparison.source.target,
+        "group": comparison.source.group,
         "protocol": comparison.protocol,
         "folds": comparison.n_folds,
         "repeats": comparison.n_repeats,

@@ -19,6 +19,7 @@ from marginfold.cli.options import (
     DropIds,
     DropMissingTarget,
     Encoding,
+    Group,
     Json,
     NoHeader,
     OptionalTarget,
@@ -116,6 +117,7 @@ def fit(
     seed: Seed = 0,
     proba: Proba = False,
     scale: Scale = "standard",
+    group: Group = None,
     drop: Drop = None,
     categorical: Categorical = None,
     drop_missing_target: DropMissingTarget = False,
@@ -134,11 +136,17 @@ def fit(
         *(kernel, low_rank, dims, cost, graph_weight, graph, ridge, class_weight, neighbors)
     )
     settings.check()
+    if proba and group is not None:
+        raise InvalidParameterError(
+            "--proba and --group cannot be used together: the folds that calibrate would divide "
+            "groups. Leave one of them out."
+        )
     require("pandas", *(["skops"] if save is not None else []))
     check_outputs({"--save": save}, inputs=[data], overwrite=overwrite)
     name = _method_named(method, saved=save is not None)
     from marginfold.cli.fitting import Table, build, fit_table
     from marginfold.compare.methods import command_name
+    from marginfold.compare.runs import Source, parted
     from marginfold.data import inspect_columns, read_labelled
     from marginfold.data.target import chosen_target
 
@@ -147,8 +155,12 @@ def fit(
     features, labels = read_labelled(
         data, target, drop=drop or (), drop_missing=drop_missing_target, reading=reading
     )
+    together = None if group is None else reading.column(group)
+    features, groups = parted(
+        features, Source(str(data), target, tuple(drop or ()), group=together)
+    )
     columns = inspect_columns(features, categorical=categorical or [], reading=reading)
-    table = Table(features, labels, target, columns, scale, seed)
+    table = Table(features, labels, target, columns, scale, seed, groups)
     with _in_words():
         estimator = build(name, table, settings, proba=proba)
         model, found = fit_table(

@@ -17,6 +17,7 @@ from sklearn.base import is_classifier
 from marginfold.cli.output import watched
 from marginfold.cli.settings import GRAPHS, PARAMETERS, Settings, in_words, option_of
 from marginfold.compare.calibration import calibrated, fit_to_keep
+from marginfold.compare.measures import fit_parameters
 from marginfold.compare.methods import METHODS, Size, command_name, kernel_map, procedure
 from marginfold.data import Columns, TableModel
 from marginfold.data.answers import chosen_parameters, embedding
@@ -57,7 +58,7 @@ APART = (
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table to learn from: features, labels, and how they are taken."""
+    """A table to learn from: features, labels, how they are taken, and groups of rows."""
 
     frame: pd.DataFrame
     labels: Array
@@ -65,6 +66,7 @@ class Table:
     columns: Columns
     scale: str = "standard"
     seed: int = 0
+    groups: Array | None = None
 
     @cached_property
     def size(self) -> Size:
@@ -72,14 +74,23 @@ class Table:
         columns = self.columns
         arranged = arrange(self.frame, columns.numbers, columns.levels, columns.written)
         encoded = encoder(columns, self.scale).fit_transform(arranged)
-        return Size.of(self.labels, encoded.shape[1], self.seed)
+        grouped = self.groups is not None
+        return Size.of(self.labels, encoded.shape[1], self.seed, grouped=grouped)
+
+    @property
+    def n_folds(self) -> int:
+        """Folds of the cross-validated error."""
+        n_groups = FOLDS if self.groups is None else len(np.unique(self.groups))
+        return min(FOLDS, self.size.n_largest, n_groups)
 
     def fit(self, estimator: Any, name: str, rows: Any = slice(None)) -> TableModel:
         """Fit a clone of an estimator to some of the rows; all by default."""
+        groups = None if self.groups is None else self.groups[rows]
         return TableModel.fit(
             *(estimator, self.frame.iloc[rows], self.labels[rows], self.target, self.columns),
             scale=self.scale,
             name=name,
+            **fit_parameters(estimator, groups),
         )
 
     def count_errors(self, model: TableModel, rows: Any = slice(None)) -> int:
@@ -92,6 +103,12 @@ def build(method: str, table: Table, settings: Settings, *, proba: bool = False)
 
     With ``proba`` it is a classifier around that, whose probabilities are calibrated by folds.
     """
+    needed = table.size.folds.n_splits
+    if table.groups is not None and len(np.unique(table.groups)) < needed:
+        raise InvalidInputError(
+            f"--group makes {len(np.unique(table.groups))} groups, and {needed} folds choose the "
+            "parameters: collect more groups, or leave --group out."
+        )
     estimator = METHODS[method].make(table.size)
     known = options_of(method, estimator, with_graph=settings.graph is not None)
     fixed = {}
@@ -149,7 +166,7 @@ def fit_table(
     What the options ``given`` say was not chosen.  A model that is to be ``kept`` has probabilities
     if the rows are enough.
     """
-    n_folds = min(FOLDS, table.size.n_largest)
+    n_folds = table.n_folds
     chosen_at = [0]  # how much was said when the last choice was made: the best fit comes after it
 
     def listen(event: Progress) -> None:
@@ -161,9 +178,10 @@ def fit_table(
         report("fits", 0, n_folds + 1)
         with watch(listen):
             fit = partial(table.fit, name=name)
-            model = (
-                fit_to_keep(estimator, table.labels, fit, table.seed) if kept else fit(estimator)
-            )
+            if kept and table.groups is None:
+                model = fit_to_keep(estimator, table.labels, fit, table.seed)
+            else:
+                model = fit(estimator)
         notes = [*table.columns.notes, *_said(caught[chosen_at[-1] :])]
         error, reason = _cross_validated(estimator, table, name, n_folds)
     if reason:
@@ -187,13 +205,14 @@ def _cross_validated(
     """Return the error on rows held out, choice included, or why there is none."""
     wrong = 0
     try:
-        for done, (train, test) in enumerate(folds(table.labels, n_folds, table.seed), start=1):
+        parts = folds(table.labels, n_folds, table.seed, groups=table.groups)
+        for done, (train, test) in enumerate(parts, start=1):
             report("fits", done, n_folds + 1)
             wrong += table.count_errors(table.fit(estimator, name, train), test)
     except ValueError as error:
-        if table.size.n_smallest > FOLDS:
+        if table.size.n_smallest > FOLDS and table.groups is None:
             raise
-        return None, str(error)  # some fold inside a fold lacks a class
+        return None, str(error)  # some fold inside a fold lacks a class, or groups
     return wrong / len(table.labels), ""
 
 

@@ -52,6 +52,15 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="COLUMN", help="Column to leave out; repeatable."),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="COLUMN",
+        help="Rows that share a value here (a person, a series) stay together in all folds; the "
+        "column is no feature.",
+    ),
+]
 Categorical = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,12 +11,15 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import marginfold
 from marginfold.compare.calibration import fit_to_keep
+from marginfold.compare.measures import fit_parameters
 from marginfold.compare.methods import METHODS, command_name, procedure
 from marginfold.compare.race import final_standings, leader
 from marginfold.compare.rows import Row, best_ordered, make_row, mean_scores, without_error
-from marginfold.compare.runs import Comparison, Source
+from marginfold.compare.runs import Comparison, Source, parted
 from marginfold.compare.words import (
     Findings,
     answer,
@@ -119,7 +122,7 @@ def how_to_keep(method: str, comparison: Comparison) -> Keeping:
 def keep(method: str, comparison: Comparison) -> TableModel:
     """Fit the procedure that was measured to all rows of the table, those of no sample included.
 
-    If it has margins only, probabilities are calibrated beside it.
+    If it has margins only, probabilities are calibrated beside it; not where rows come in groups.
     """
     from marginfold.data import TableModel, inspect_columns, read_labelled
 
@@ -130,13 +133,17 @@ def keep(method: str, comparison: Comparison) -> TableModel:
         drop_missing=source.drop_missing,
         reading=source.reading,
     )
+    features, groups = parted(features, source)
     columns = inspect_columns(features, categorical=source.categorical, reading=source.reading)
 
     def fit(classifier: Any) -> TableModel:
         name = command_name(method)
-        return TableModel.fit(classifier, features, labels, source.target, columns, name=name)
+        together = fit_parameters(classifier, groups)
+        return TableModel.fit(
+            classifier, features, labels, source.target, columns, name=name, **together
+        )
 
-    return fit_to_keep(made, labels, fit)
+    return fit(made) if groups is not None else fit_to_keep(made, labels, fit)
 
 
 def _command(method: str, comparison: Comparison) -> str:
@@ -146,6 +153,7 @@ def _command(method: str, comparison: Comparison) -> str:
         words.append(quote(_set_name(source)))
     else:
         words += [quote(source.path), "--target", quote(source.target)]
+    words += [] if source.group is None else [f"--group {quote(source.group)}"]
     words += [f"--drop {quote(name)}" for name in source.drop]
     words += [f"--categorical {quote(name)}" for name in source.categorical]
     words += ["--drop-missing-target"] * source.drop_missing
@@ -177,8 +185,10 @@ def _snippet(made: Any, source: Source) -> str:
     text = made.__repr__(N_CHAR_MAX=WHOLE_REPR)
     reader = "load" if source.bundled else "read_labelled"
     names = ", ".join(["TableModel", "inspect_columns", reader])
+    groups = ", groups=groups" if source.group and fit_parameters(made, np.empty(0)) else ""
     kinds = {type(part) for part in _parts(made) if f"{type(part).__name__}(" in text}
-    imports = {f"from {_home(kind)} import {kind.__name__}" for kind in kinds}
+    imports = {"from pandas import factorize"} if source.group else set()
+    imports |= {f"from {_home(kind)} import {kind.__name__}" for kind in kinds}
     categorical = f", categorical={list(source.categorical)}" if source.categorical else ""
     if source.reading != AS_FOUND and not source.bundled:
         names += ", Reading"
@@ -188,8 +198,9 @@ def _snippet(made: Any, source: Source) -> str:
         "",
         f"method = {text}",
         *_reading(source),
+        *_grouping(source),
         f"columns = inspect_columns(features{categorical})",
-        f"model = TableModel.fit(method, features, labels, {source.target!r}, columns)",
+        f"model = TableModel.fit(method, features, labels, {source.target!r}, columns{groups})",
         "answers = model.predict(features)",
     ]
     return "\n".join(lines) + "\n"
@@ -212,6 +223,13 @@ def _reading(source: Source) -> list[str]:
         *lines,
         f"features, labels = read_labelled({source.path!r}, {source.target!r}{options})",
     ]
+
+
+def _grouping(source: Source) -> list[str]:
+    """Return the line that parts the groups from the features."""
+    if source.group is None:
+        return []
+    return [f"groups = factorize(features.pop({source.group!r}))[0]"]
 
 
 def _parts(made: Any) -> Iterator[Any]:

@@ -37,7 +37,14 @@ Search = GridSearchCV | SharedSearch
 """Procedures that choose."""
 
 
-def measure(made: Any, fold: Fold, test: Array, classes: Array) -> list[Result]:
+def fit_parameters(made: Any, groups: Array | None) -> dict[str, Any]:
+    """Return what the fit of a procedure is given beside rows and labels: groups, if it chooses."""
+    return {"groups": groups} if groups is not None and isinstance(made, Search) else {}
+
+
+def measure(
+    made: Any, fold: Fold, test: Array, classes: Array, groups: Array | None = None
+) -> list[Result]:
     """Fit a procedure to the training rows of a fold, and measure it on the test rows.
 
     Parameters
@@ -49,8 +56,10 @@ def measure(made: Any, fold: Fold, test: Array, classes: Array) -> list[Result]:
         Numbers of the test rows in the table.
     classes : array
         All classes of the table, in order.
+    groups : array, optional
+        Groups of the training rows, which the folds inside keep together.
     """
-    made.fit(fold.X, fold.y)
+    made.fit(fold.X, fold.y, **fit_parameters(made, groups))
     params, dimension = _chosen(getattr(made, "best_params_", {}))
     said = np.asarray(made.predict(fold.X_test))
     wrong = said != fold.y_test

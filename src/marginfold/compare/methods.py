@@ -18,7 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
@@ -116,6 +116,8 @@ class Size:
         Rows of the largest and of the smallest class.
     seed : int
         Of the folds inside and of whatever is drawn.
+    grouped : bool
+        Whether folds keep groups of rows together: ``fit`` of what chooses is then given them.
     """
 
     n_rows: int
@@ -124,21 +126,23 @@ class Size:
     n_largest: int = FEW_ROWS
     n_smallest: int = 1
     seed: int = 0
+    grouped: bool = False
 
     @classmethod
-    def of(cls, labels: Array, n_columns: int, seed: int = 0) -> Self:
+    def of(cls, labels: Array, n_columns: int, seed: int = 0, *, grouped: bool = False) -> Self:
         """Return the size of a table by its labels and its number of encoded columns.
 
         Examples
         --------
         >>> import numpy as np
         >>> from marginfold.compare.methods import Size
-        >>> Size.of(np.array(["a", "a", "b"]), 4)
-        Size(n_rows=3, n_columns=4, n_classes=2, n_largest=2, n_smallest=1, seed=0)
+        >>> Size.of(np.array(["a", "a", "b"]), 4)  # doctest: +NORMALIZE_WHITESPACE
+        Size(n_rows=3, n_columns=4, n_classes=2, n_largest=2, n_smallest=1, seed=0,
+             grouped=False)
         """
         counts = np.unique(labels, return_counts=True)[1]
         largest, smallest = int(counts.max()), int(counts.min())
-        return cls(len(labels), int(n_columns), len(counts), largest, smallest, seed)
+        return cls(len(labels), int(n_columns), len(counts), largest, smallest, seed, grouped)
 
     @property
     def n_components(self) -> int:
@@ -146,10 +150,11 @@ class Size:
         return min(self.n_columns, MOST_COMPONENTS)
 
     @property
-    def folds(self) -> StratifiedKFold:
+    def folds(self) -> StratifiedKFold | StratifiedGroupKFold:
         """The folds inside the rows that a procedure is fitted to."""
         n_folds = INNER_FOLDS if self.n_largest >= FEW_ROWS else 2
-        return StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
+        kind = StratifiedGroupKFold if self.grouped else StratifiedKFold
+        return kind(n_folds, shuffle=True, random_state=self.seed)
 
 
 @dataclass(frozen=True)

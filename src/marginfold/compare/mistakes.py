@@ -17,7 +17,6 @@ from marginfold.compare.race import counted_records
 from marginfold.compare.runs import Comparison
 from marginfold.linalg.tall import Array
 from marginfold.protocols.records import RecordStore
-from marginfold.protocols.splits import folds
 
 MOST_ROWS = 20
 """Rows that are always wrong, at most, that are listed."""
@@ -139,7 +138,7 @@ def held_out_answers(comparison: Comparison, store: RecordStore, method: str) ->
     table = comparison.source.read()
     rows, said = [], []
     for record in counted_records(comparison, store, method=method, metric=WRONG):
-        _, test = folds(table.labels, comparison.n_folds, record.seed)[record.fold]
+        _, test = table.folds(comparison.n_folds, record.seed)[record.fold]
         answer = dict(zip(record.params["rows"], record.params["said"], strict=True))
         given = table.labels[test].copy()
         wrong = np.isin(test, record.params["rows"])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from marginfold.compare.importance import (
     held_out_rows,
     importance_results,
 )
-from marginfold.compare.measures import measure, measure_all
+from marginfold.compare.measures import fit_parameters, measure, measure_all
 from marginfold.compare.methods import METHODS, PERMUTED_GRAPH, Size, procedure, suitable
 from marginfold.compare.plan import fold_seconds, planned_rows, without_the_dearest
 from marginfold.data.reading import AS_FOUND, Reading
@@ -53,6 +54,10 @@ TRAINED = 2
 
 RARE, SAMPLE_SEED = 10, 0
 """Rows that a sample keeps of every class if there are so many, and the seed of its draw."""
+
+GROUP_VALUES, GROUP_ROWS = 3, 3
+"""Values for each class, and rows for each value, in the mean, from which a column of words whose
+values have one class each is taken for the names of persons or series."""
 
 DRAWN_ROWS = 1_000
 """Held-out rows in a picture, at most."""
@@ -117,7 +122,8 @@ class Comparison:
             if n_taken < n:
                 source = replace(source, n_taken=n_taken)
                 rows = source.read()
-        usable, notes = _usable_folds(rows.labels, n_folds)
+        usable, notes = _usable_folds(rows, n_folds)
+        _check_groups(rows, usable, n_repeats)
         names, left_out = suitable(rows.size, methods)
         names, left_out = [name for name in names if name not in dear], {**left_out, **dear}
         if all(METHODS[name].control for name in names):
@@ -200,10 +206,10 @@ class Comparison:
         return replace(self, source=self.source.sent())
 
 
-def _usable_folds(labels: Array, wanted: int) -> tuple[int, list[str]]:
-    """Return how many folds can be made, and what to know of rare classes."""
-    classes, counts = np.unique(labels, return_counts=True)
-    usable = min(wanted, int(counts.max()))
+def _usable_folds(rows: LabelledTable, wanted: int) -> tuple[int, list[str]]:
+    """Return how many folds can be made, and what to know of rare classes and of groups."""
+    classes, counts = np.unique(rows.labels, return_counts=True)
+    usable = min(wanted, int(counts.max()), rows.n_groups)
     second = int(np.sort(counts)[-2])
     trained = second - -(-second // usable)
     if trained < TRAINED:
@@ -215,11 +221,58 @@ def _usable_folds(labels: Array, wanted: int) -> tuple[int, list[str]]:
         )
     notes = []
     if usable < wanted:
-        notes.append(f"{usable} folds instead of {wanted}: no class has more rows")
+        few = "no class has more rows" if rows.groups is None else "there are no more groups"
+        notes.append(f"{usable} folds instead of {wanted}: {few}")
     rare = classes[counts < usable].tolist()
     if rare:
         notes.append(f"class {listed(rare)}: fewer rows than folds, so some folds test none of it")
+    if rows.groups is None:
+        notes += _hints_of_groups(rows)
+    else:
+        notes.append(
+            f"folds keep the rows of each of {rows.n_groups} groups together: a row is never "
+            "predicted from others of its group"
+        )
+        alone = [c for c in classes if len(np.unique(rows.groups[rows.labels == c])) == 1]
+        if alone:
+            notes.append(
+                f"class {listed(alone)}: all its rows are in one group, so that it cannot be "
+                "learnt where it is held out"
+            )
     return usable, notes
+
+
+def _hints_of_groups(rows: LabelledTable) -> list[str]:
+    """Return which columns look like the names of those that rows were taken from."""
+    notes = []
+    for name in rows.columns.levels:
+        pairs = rows.frame[[name]].assign(label=rows.labels).dropna().drop_duplicates()
+        n_values, n_rows = rows.frame[name].nunique(), rows.frame[name].count()
+        repeated = n_rows >= GROUP_ROWS * n_values
+        if n_values == len(pairs) and n_values >= GROUP_VALUES * len(rows.classes) and repeated:
+            notes.append(
+                f"column {name!r}: all rows with one of its {n_values} values have the same class; "
+                f"if it says whom or what they were taken from, --group {quote(name)} asks whether "
+                "new ones can be predicted"
+            )
+    return notes
+
+
+def _check_groups(rows: LabelledTable, n_folds: int, n_repeats: int) -> None:
+    """Refuse groups that are too few, or too much alike, for folds inside folds."""
+    if rows.groups is None:
+        return
+    for train, _ in (pair for seed in range(n_repeats) for pair in rows.folds(n_folds, seed)):
+        labels, groups, inside = rows.labels[train], rows.groups[train], rows.size.folds
+        if len(np.unique(groups)) >= inside.n_splits:
+            parts = inside.split(np.zeros(len(train)), labels, groups)
+            if all(len(np.unique(labels[part])) > 1 for part, _ in parts):
+                continue
+        raise InvalidInputError(
+            f"--group makes {rows.n_groups} groups: too few for {n_folds} folds whose rows are "
+            f"divided into {inside.n_splits} folds again, each with two classes or more. Collect "
+            "more groups, or use more --folds."
+        )
 
 
 PICTURES = ("PCA", "LDA", "LPP", "MMDA", "LSVA", "WSVDA", "KPCA", "KDA", "KLSVA", "MarginMap")
@@ -245,39 +298,41 @@ def evaluate(task: Task, *, source: Source) -> list[Result]:
 
     By the papers' protocol every candidate is measured on the test rows.
     """
-    rows, test, fold, made = _prepared(task, source)
+    rows, (train, test, fold), made = _prepared(task, source)
     try:
         if task.protocol == "paper":
             return measure_all(made, fold)
-        return measure(made, fold, test, rows.classes)
+        return measure(made, fold, test, rows.classes, rows.groups_of(train))
     except NoDirectionError:
         return [Result("error", None, reason="no direction carries anything in some fold")]
 
 
-def _prepared(task: Task, source: Source) -> tuple[LabelledTable, Array, Fold, Any]:
-    """Return the table, the numbers of the test rows, the fold and the unfitted procedure."""
+def _prepared(task: Task, source: Source) -> tuple[LabelledTable, tuple[Array, Array, Fold], Any]:
+    """Return the table, the fold with its rows' numbers, and the unfitted procedure."""
     rows = source.read()
     if rows.hash != task.options["data"]:
         raise InvalidInputError(f"{source.path} has changed while it was compared; start again.")
-    test, fold = _encoded_fold(rows, task.options["folds"], task.seed, task.fold)
+    fold = _encoded_fold(rows, task.options["folds"], task.seed, task.fold)
     size = rows.size
     if task.method == PERMUTED_GRAPH:  # a control of its own in every fold, and never kept
         size = replace(size, seed=task.seed * task.options["folds"] + task.fold)
-    return rows, test, fold, procedure(task.method, size)
+    return rows, fold, procedure(task.method, size)
 
 
 @lru_cache(maxsize=KEPT_FOLDS)
-def _encoded_fold(rows: LabelledTable, n_folds: int, seed: int, number: int) -> tuple[Array, Fold]:
-    """Return the numbers of the test rows, and the fold as methods take it."""
-    train, test = folds(rows.labels, n_folds, seed)[number]
+def _encoded_fold(
+    rows: LabelledTable, n_folds: int, seed: int, number: int
+) -> tuple[Array, Array, Fold]:
+    """Return the numbers of the training and test rows, and the fold as methods take it."""
+    train, test = rows.folds(n_folds, seed)[number]
     X, X_test = rows.encoded(train, test)
-    return test, Fold(X, rows.labels[train], X_test, rows.labels[test])
+    return train, test, Fold(X, rows.labels[train], X_test, rows.labels[test])
 
 
 @_many_classes()
 def draw(task: Task, *, source: Source) -> list[Result]:
     """Return two coordinates of held-out rows, and those of the anchors of classes if there are."""
-    rows, test, fold, made = _prepared(task, source)
+    rows, (_, test, fold), made = _prepared(task, source)
     untuned = made[:-1] if isinstance(made, Pipeline) else clone(made.estimator)
     transformer = untuned.fit(fold.X, fold.y)
     drawn = np.random.default_rng(task.seed).permutation(len(fold.X_test))[:DRAWN_ROWS]
@@ -306,12 +361,11 @@ def weigh_columns(task: Task, *, source: Source) -> list[Result]:
 
     The columns are those of the table, before anything is encoded.
     """
-    rows, test, fold, made = _prepared(task, source)
+    rows, (train, test, fold), made = _prepared(task, source)
     n_rows = held_out_rows(len(test), rows.frame.shape[1])
     taken = np.sort(np.random.default_rng(task.seed).permutation(len(test))[:n_rows])
-    train = folds(rows.labels, task.options["folds"], task.seed)[task.fold][0]
     encode = rows.encoder(train)
-    made.fit(fold.X, fold.y)
+    made.fit(fold.X, fold.y, **fit_parameters(made, rows.groups_of(train)))
 
     def answer(frame: pd.DataFrame) -> Array:
         return np.asarray(made.predict(encode(frame)))
@@ -334,6 +388,8 @@ class Source:
         How the file is to be read.
     n_taken : int or None
         Rows of the sample that is compared on; None takes all.
+    group : str or None
+        The column whose values say which rows belong together; it is no feature.
     rows : LabelledTable or None
         The table itself, where no file is to be read.
     """
@@ -346,6 +402,7 @@ class Source:
     bundled: bool = False
     reading: Reading = AS_FOUND
     n_taken: int | None = None
+    group: str | None = None
     rows: LabelledTable | None = field(default=None, compare=False, repr=False)
 
     def read(self) -> LabelledTable:
@@ -363,7 +420,8 @@ class Source:
 class LabelledTable:
     """A table that was read: features with their kinds, labels, and a hash of both.
 
-    ``n_read`` is the number of rows in the file, of which these may be a sample.
+    ``n_read`` is the number of rows in the file, of which these may be a sample; ``groups`` are
+    numbers that are the same for rows which belong together.
     """
 
     name: str
@@ -371,12 +429,27 @@ class LabelledTable:
     labels: Array
     columns: Columns
     n_read: int
+    groups: Array | None = None
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups of rows there are: without groups every row is one."""
+        return len(self.labels) if self.groups is None else len(np.unique(self.groups))
+
+    def groups_of(self, rows: Array) -> Array | None:
+        """Return the groups of some rows, if there are groups."""
+        return None if self.groups is None else self.groups[rows]
+
+    def folds(self, n_folds: int, seed: int) -> list[tuple[Array, Array]]:
+        """Return training and test rows of every fold; groups are kept together."""
+        return folds(self.labels, n_folds, seed, groups=self.groups)
 
     @cached_property
     def size(self) -> Size:
         """What methods are made for: one procedure for all folds, and for all rows in the end."""
         every = np.arange(len(self.labels))
-        return Size.of(self.labels, self.encoded(every, every[:1])[0].shape[1])
+        columns = self.encoded(every, every[:1])[0].shape[1]
+        return Size.of(self.labels, columns, grouped=self.groups is not None)
 
     @cached_property
     def classes(self) -> Array:
@@ -390,6 +463,8 @@ class LabelledTable:
         digest.update(repr((self.columns.numbers, self.columns.levels)).encode())
         digest.update(self.frame.to_csv(index=False).encode())
         digest.update("\n".join(map(str, self.labels.tolist())).encode())
+        if self.groups is not None:
+            digest.update(self.groups.tobytes())
         return digest.hexdigest()[:24]
 
     @property
@@ -428,13 +503,34 @@ def _read(source: Source, state: tuple[Any, ...]) -> LabelledTable:
         drop_missing=source.drop_missing,
         reading=reading,
     )
+    features, groups = parted(features, source)
     columns = inspect_columns(features, categorical=source.categorical, reading=reading)
     arranged = arrange(features, columns.numbers, columns.levels, columns.written)
     n = len(labels)
     if source.n_taken is not None:
         taken = sample_rows(labels, source.n_taken)
         arranged, labels = arranged.iloc[taken], labels[taken]
-    return LabelledTable(Path(source.path).name, arranged, labels, columns, n)
+        groups = None if groups is None else groups[taken]
+    return LabelledTable(Path(source.path).name, arranged, labels, columns, n, groups)
+
+
+def parted(features: pd.DataFrame, source: Source) -> tuple[pd.DataFrame, Array | None]:
+    """Return the features, and which rows belong together if a column says so."""
+    from marginfold.data.target import split_groups
+
+    column = source.group
+    if column is None:
+        return features, None
+    if column == source.target:
+        raise InvalidInputError(
+            f"--group {quote(column)} is the target; name the column of persons or series."
+        )
+    if column in source.drop:
+        raise InvalidInputError(
+            f"--group {quote(column)} is left out with --drop; --group keeps it out of the "
+            "features by itself."
+        )
+    return split_groups(features, column)
 
 
 def sample_rows(labels: Array, n_rows: int) -> Array:

@@ -77,18 +77,21 @@ class TableModel:
         *,
         scale: str = "standard",
         name: str = "",
+        groups: Array | None = None,
     ) -> TableModel:
         """Fit a clone of a method to the features of a table.
 
         ``target`` is the name of the column that the labels come from, ``columns`` what
         `inspect_columns` found, ``scale`` one of `marginfold.data.columns.SCALES`, and ``name``
-        what commands call the method.
+        what commands call the method.  ``groups`` says which rows belong together, where the
+        method chooses parameters by folds that keep such rows together.
         """
         from sklearn.base import clone
         from sklearn.pipeline import Pipeline
 
         pipeline = Pipeline([("columns", encoder(columns, scale)), ("method", clone(method))])
-        pipeline.fit(arrange(frame, columns.numbers, columns.levels, columns.written), labels)
+        rows = arrange(frame, columns.numbers, columns.levels, columns.written)
+        pipeline.fit(rows, labels, **({} if groups is None else {"method__groups": groups}))
         classes = tuple(sorted(set(labels.tolist())))
         return cls(
             *(pipeline, columns.numbers, columns.levels, target, classes),

@@ -165,6 +165,47 @@ def split_target(
     return features, labels
 
 
+def split_groups(features: pd.DataFrame, column: str) -> tuple[pd.DataFrame, Array]:
+    """Part features into the other columns and the groups that a column holds, as numbers 0, 1, ...
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such column, if it lacks values, or if it has one value only.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from marginfold.data.target import split_groups
+    >>> frame = pd.DataFrame({"who": ["b", "a", "b"], "x": [1, 2, 3]})
+    >>> features, groups = split_groups(frame, "who")
+    >>> list(features.columns), groups.tolist()
+    (['x'], [0, 1, 0])
+    """
+    import pandas
+
+    check_columns(features, [column], "--group")
+    missing = int(features[column].isna().sum())
+    if missing:
+        raise InvalidInputError(
+            f"--group {quote(column)} is missing in {missing} of {len(features)} rows; fill it in, "
+            "with a value of its own for a row that belongs to no other."
+        )
+    groups, values = pandas.factorize(features[column])
+    if len(values) == 1:
+        raise InvalidInputError(
+            f"--group {quote(column)} has one value, {quote(str(values[0]))}: folds that keep it "
+            "together cannot hold it out. Choose another column, or leave --group out."
+        )
+    features = features.drop(columns=[column])
+    features.attrs.get(NOTES, {}).pop(column, None)
+    if features.shape[1] == 0:
+        raise InvalidInputError(
+            f"the table has no column beside the target and --group {quote(column)}."
+        )
+    return features, groups
+
+
 def check_columns(frame: pd.DataFrame, names: list[str], role: str) -> None:
     """Refuse names that are no columns, all at once; suggest those that are close."""
     columns = [str(name) for name in frame.columns]

@@ -1,4 +1,4 @@
-"""Folds: stratified and seeded, and the inverted ones of paper 001."""
+"""Folds: stratified and seeded, those that keep groups together, the inverted ones of paper 001."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from marginfold.errors import InvalidInputError
 from marginfold.linalg.tall import Array
 
 
 def folds(
-    y: Array, n_folds: int, seed: int, *, inverted: bool = False
+    y: Array,
+    n_folds: int,
+    seed: int,
+    *,
+    inverted: bool = False,
+    groups: Array | None = None,
 ) -> list[tuple[Array, Array]]:
     """Return the training and test rows of stratified, shuffled folds.
 
@@ -25,6 +30,8 @@ def folds(
     seed : int
     inverted : bool, default=False
         Train on one fold and test on all others (001 section 3).
+    groups : array, optional
+        Rows of the same group are never on both sides.
 
     Examples
     --------
@@ -42,10 +49,11 @@ def folds(
             f"{n_folds} folds need a class with at least {n_folds} rows; the largest has "
             f"{n_largest}. Use fewer folds."
         )
-    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splitter = kind(n_folds, shuffle=True, random_state=seed)
     with warnings.catch_warnings():  # of small classes: the papers' sets have them
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        pairs = list(splitter.split(np.zeros(len(y)), y))
+        pairs = list(splitter.split(np.zeros(len(y)), y, groups))
     return [(test, train) for train, test in pairs] if inverted else pairs
 
 

@@ -326,7 +326,8 @@ def separable(points: Array, y: Array) -> bool:
 
 
 def _picture(task: Task) -> tuple[Array, Array]:
-    rows, y, _, _ = _fold(task)
+    fold = _fold(task)
+    rows, y = fold.X, fold.y
     n_wanted = max(j for _, j in PAIRS)
     if task.method not in EMBEDDINGS:
         return rows[:, :n_wanted], y
