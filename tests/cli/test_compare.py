@@ -369,7 +369,7 @@ def test_the_clock_stops_what_runs_away_and_says_so(tmp_path, monkeypatch, capsy
     with monkeypatch.context() as slow:
         slow.setattr("marginfold.cli.compare.CLOCK", 0.3 / 60)
         slow.setattr("marginfold.cli.compare.LEAST_CLOCK", 0.0)
-        slow.setattr("marginfold.compare.runs.folds", lambda *_, **__: time.sleep(3))
+        slow.setattr("marginfold.compare.table.folds", lambda *_, **__: time.sleep(3))
         begun = time.monotonic()
         assert main(arguments) == 1
     assert time.monotonic() - begun < 3
@@ -440,7 +440,8 @@ def test_the_queries_of_a_report_find_the_records_of_its_numbers(tmp_path, capsy
 def test_the_best_method_is_saved_as_it_was_measured_and_predicts(tmp_path, capsys):
     pytest.importorskip("skops")
     from marginfold.compare.comparison import keep
-    from marginfold.compare.runs import Comparison, Source
+    from marginfold.compare.runs import Comparison
+    from marginfold.compare.table import Source
     from marginfold.data.models import load_model
 
     rng = np.random.default_rng(0)

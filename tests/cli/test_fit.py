@@ -22,7 +22,8 @@ from marginfold.cli.fit import METHODS
 from marginfold.cli.fitting import separation
 from marginfold.cli.settings import CLASS_WEIGHTS, GRAPHS, KERNELS, in_words
 from marginfold.compare import methods as catalogue
-from marginfold.compare.methods import Size, command_name, procedure
+from marginfold.compare.methods import command_name, procedure
+from marginfold.compare.table import Size
 from marginfold.data import load
 from marginfold.data.answers import opened
 from marginfold.data.models import load_model

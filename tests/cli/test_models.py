@@ -15,7 +15,8 @@ import marginfold
 from marginfold import GESVC
 from marginfold.cli import main
 from marginfold.cli.errors import explain
-from marginfold.compare.methods import Size, procedure
+from marginfold.compare.methods import procedure
+from marginfold.compare.table import Size
 from marginfold.data import read_table
 from marginfold.data.models import load_model, save_model
 

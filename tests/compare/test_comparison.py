@@ -19,13 +19,12 @@ from marginfold.compare.methods import (
     METHODS,
     NEIGHBORS,
     PERMUTED_GRAPH,
-    SLOW_ROWS,
-    Size,
     procedure,
-    suitable,
 )
 from marginfold.compare.pictures import error_curves, row_maps
-from marginfold.compare.runs import Comparison, Source, draw
+from marginfold.compare.plan import SLOW_ROWS, suitable
+from marginfold.compare.runs import Comparison, draw
+from marginfold.compare.table import Size, Source
 from marginfold.data import load
 from marginfold.errors import InvalidInputError, InvalidParameterError
 from marginfold.protocols.records import RecordStore

@@ -9,9 +9,10 @@ from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 from sklearn.neighbors import KNeighborsClassifier
 
 from marginfold.compare.comparison import conclude, how_to_keep, keep
-from marginfold.compare.methods import NEIGHBORS, Size, procedure
+from marginfold.compare.methods import NEIGHBORS, procedure
 from marginfold.compare.mistakes import held_out_answers
-from marginfold.compare.runs import Comparison, Source
+from marginfold.compare.runs import Comparison
+from marginfold.compare.table import Size, Source
 from marginfold.errors import InvalidInputError
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks

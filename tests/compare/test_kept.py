@@ -16,14 +16,14 @@ from marginfold.compare.methods import (
     COMPLEXITY,
     LARGEST_CLASS,
     METHODS,
-    Size,
     command_name,
     method_named,
     plainness,
     procedure,
 )
 from marginfold.compare.mistakes import held_out_answers
-from marginfold.compare.runs import Comparison, Source
+from marginfold.compare.runs import Comparison
+from marginfold.compare.table import Size, Source
 from marginfold.data import TableModel
 from marginfold.errors import InvalidParameterError
 from marginfold.protocols.records import RecordStore, Result

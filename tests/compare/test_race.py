@@ -13,7 +13,8 @@ from marginfold.compare.comparison import conclude
 from marginfold.compare.methods import LARGEST_CLASS, METHODS, PERMUTED_GRAPH
 from marginfold.compare.plan import fold_seconds, planned_rows, planned_seconds, without_the_dearest
 from marginfold.compare.race import Standing, behind, leader, rounds, run_race, standings
-from marginfold.compare.runs import Comparison, Source, sample_rows
+from marginfold.compare.runs import Comparison
+from marginfold.compare.table import Source, sample_rows
 from marginfold.protocols.records import RecordStore, Result
 from marginfold.protocols.run import run_tasks
 

@@ -9,7 +9,8 @@ import pandas as pd
 
 from marginfold.compare.comparison import conclude
 from marginfold.compare.measures import AUC
-from marginfold.compare.runs import Comparison, Source
+from marginfold.compare.runs import Comparison
+from marginfold.compare.table import Source
 from marginfold.protocols.records import Result
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from marginfold.compare.methods import Size
+from marginfold.compare.table import Size
 from marginfold.errors import InvalidParameterError
 from marginfold.explorer.calls import CALLS, checked
 from marginfold.explorer.methods import METHODS, controls_of, estimator_of

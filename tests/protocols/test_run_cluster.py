@@ -12,7 +12,8 @@ import pytest
 from clusters import ALLOWED_FAILURES, PATIENCE, Killer, complete, wait_for
 from protocols import work_functions as w
 
-from marginfold.compare.runs import Comparison, Source
+from marginfold.compare.runs import Comparison
+from marginfold.compare.table import Source
 from marginfold.data import load
 from marginfold.errors import ClusterError
 from marginfold.protocols.records import Record, RecordStore

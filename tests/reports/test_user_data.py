@@ -19,7 +19,8 @@ from marginfold.compare.comparison import conclude
 from marginfold.compare.importance import IMPORTANCE, REPEATS, read_importance
 from marginfold.compare.methods import LARGEST_CLASS, procedure
 from marginfold.compare.mistakes import held_out_answers
-from marginfold.compare.runs import Comparison, Source, weigh_columns
+from marginfold.compare.runs import Comparison, weigh_columns
+from marginfold.compare.table import Source
 from marginfold.protocols.records import RecordStore
 from marginfold.protocols.run import run_tasks
 from marginfold.protocols.splits import folds

@@ -54,7 +54,8 @@ from marginfold.runtime.extras import require
 
 if TYPE_CHECKING:
     from marginfold.compare.comparison import Verdict
-    from marginfold.compare.runs import Comparison, Source
+    from marginfold.compare.runs import Comparison
+    from marginfold.compare.table import Source
     from marginfold.data import Reading
     from marginfold.protocols.records import RecordStore
 
@@ -261,7 +262,7 @@ def _source(
     reading: Reading,
 ) -> Source:
     """Return where the table is, a file or a bundled set."""
-    from marginfold.compare.runs import Source
+    from marginfold.compare.table import Source
     from marginfold.data.tables import is_set
     from marginfold.data.target import chosen_target
 

@@ -146,7 +146,7 @@ def fit(
     name = _method_named(method, saved=save is not None)
     from marginfold.cli.fitting import Table, build, fit_table
     from marginfold.compare.methods import command_name
-    from marginfold.compare.runs import Source, parted
+    from marginfold.compare.table import Source, parted
     from marginfold.data import inspect_columns, read_labelled
     from marginfold.data.target import chosen_target
 

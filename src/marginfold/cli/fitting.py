@@ -18,7 +18,8 @@ from marginfold.cli.output import watched
 from marginfold.cli.settings import GRAPHS, PARAMETERS, Settings, in_words, option_of
 from marginfold.compare.calibration import calibrated, fit_to_keep
 from marginfold.compare.measures import fit_parameters
-from marginfold.compare.methods import METHODS, Size, command_name, kernel_map, procedure
+from marginfold.compare.methods import METHODS, command_name, kernel_map, procedure
+from marginfold.compare.table import Size
 from marginfold.data import Columns, TableModel
 from marginfold.data.answers import chosen_parameters, embedding
 from marginfold.data.columns import arrange, encoder

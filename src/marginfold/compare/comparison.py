@@ -19,7 +19,8 @@ from marginfold.compare.measures import fit_parameters
 from marginfold.compare.methods import METHODS, command_name, procedure
 from marginfold.compare.race import final_standings, leader
 from marginfold.compare.rows import Row, best_ordered, make_row, mean_scores, without_error
-from marginfold.compare.runs import Comparison, Source, parted
+from marginfold.compare.runs import Comparison
+from marginfold.compare.table import Source, parted
 from marginfold.compare.words import (
     Findings,
     answer,

@@ -10,19 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+from marginfold.compare.table import MOST_COMPONENTS, Size
 from marginfold.errors import InvalidParameterError
 from marginfold.estimators.discriminant import LDA
 from marginfold.estimators.eigenmaps import LaplacianEigenmaps
@@ -41,13 +40,9 @@ from marginfold.estimators.wsvda import WSVDA
 from marginfold.feature_maps import ExactKernel, LowRankKernel
 from marginfold.feature_maps.feature_map import KernelName
 from marginfold.graphs import NeighborGraph, PermutedGraph
-from marginfold.linalg.tall import Array
 from marginfold.model_selection.neighbors_classifier import NeighborsClassifier
 from marginfold.model_selection.path_search import PathSearchCV
 from marginfold.model_selection.subspace_search import SubspaceSearchCV
-
-MOST_COMPONENTS = 10
-"""Components of an embedding, at most."""
 
 FURTHER_COMPONENTS = (15, 20, 30, 50, 100)
 """Numbers of discriminants that are tried above that, and all there are."""
@@ -70,10 +65,6 @@ RIDGES = (1e-2, 1.0)
 KERNEL_COST = 10.0
 """C of kernel embeddings."""
 
-INNER_FOLDS, FEW_ROWS = 3, 6
-"""Folds of the rows it is given by which a procedure chooses; two where the largest class has fewer
-rows than `FEW_ROWS`, since some of them are held out by the folds of a comparison."""
-
 EXACT_ROWS = 500
 """Below so many rows the coordinates are the leading ones of the exact kernel."""
 
@@ -81,14 +72,6 @@ LEAST_RANK, MOST_RANK, ROWS_PER_RANK = 150, 300, 8
 """Coordinates of a kernel; between the two a low-rank kernel has one for so many rows.
 Against 150 of the exact kernel, 300 have less error (KDA on 4500 rows 18.6 % for 20.6 %) in a
 fortieth of the time.  Successive margins take the least: their time grows with the square."""
-
-SLOW_ROWS = 1_000
-"""Rows above which methods whose time grows with the square are left out: at 1000 a fold of NCA
-with its choices takes about as long as one of all other methods."""
-
-MANY_CLASSES = 100
-"""Classes above which methods of pairs of classes are left out: at 100 a fold of all of them takes
-about 50 s, however few the rows."""
 
 NCA_STEPS = 50
 """Iterations of NCA: its time is without bound otherwise."""
@@ -102,59 +85,6 @@ LOGISTIC_STEPS = 1_000
 STOPPED_ROWS, STOPPED_CLASS = 500, 5
 """Boosting stops early, by a tenth of the rows, from so many rows on and if the smallest class has
 so many: otherwise that tenth says little, or lacks a class."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """The table that methods are made for.
-
-    Attributes
-    ----------
-    n_rows, n_columns, n_classes : int
-        Columns are those of numbers, after encoding.
-    n_largest, n_smallest : int
-        Rows of the largest and of the smallest class.
-    seed : int
-        Of the folds inside and of whatever is drawn.
-    grouped : bool
-        Whether folds keep groups of rows together: ``fit`` of what chooses is then given them.
-    """
-
-    n_rows: int
-    n_columns: int
-    n_classes: int
-    n_largest: int = FEW_ROWS
-    n_smallest: int = 1
-    seed: int = 0
-    grouped: bool = False
-
-    @classmethod
-    def of(cls, labels: Array, n_columns: int, seed: int = 0, *, grouped: bool = False) -> Self:
-        """Return the size of a table by its labels and its number of encoded columns.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from marginfold.compare.methods import Size
-        >>> Size.of(np.array(["a", "a", "b"]), 4)  # doctest: +NORMALIZE_WHITESPACE
-        Size(n_rows=3, n_columns=4, n_classes=2, n_largest=2, n_smallest=1, seed=0,
-             grouped=False)
-        """
-        counts = np.unique(labels, return_counts=True)[1]
-        largest, smallest = int(counts.max()), int(counts.min())
-        return cls(len(labels), int(n_columns), len(counts), largest, smallest, seed, grouped)
-
-    @property
-    def n_components(self) -> int:
-        """Components to ask for."""
-        return min(self.n_columns, MOST_COMPONENTS)
-
-    @property
-    def folds(self) -> StratifiedKFold | StratifiedGroupKFold:
-        """The folds inside the rows that a procedure is fitted to."""
-        n_folds = INNER_FOLDS if self.n_largest >= FEW_ROWS else 2
-        kind = StratifiedGroupKFold if self.grouped else StratifiedKFold
-        return kind(n_folds, shuffle=True, random_state=self.seed)
 
 
 @dataclass(frozen=True)
@@ -174,7 +104,7 @@ class Compared:
     grid : mapping
         Values to choose from, by the name of the parameter.
     slow : bool
-        Whether it is left out above `SLOW_ROWS`.
+        Whether it is left out above ``plan.SLOW_ROWS``.
     control : bool
         Whether it is there to judge others by, and never recommended.
     by_default : bool
@@ -235,7 +165,8 @@ def procedure(name: str, size: Size, fixed: Mapping[str, Any] | None = None) -> 
 
     Examples
     --------
-    >>> from marginfold.compare.methods import Size, procedure
+    >>> from marginfold.compare.methods import procedure
+    >>> from marginfold.compare.table import Size
     >>> procedure("lda", Size(150, 4, 3), {"n_neighbors": 5})
     SubspaceSearchCV(cv=StratifiedKFold(n_splits=3, random_state=0, shuffle=True),
                      error_score='raise', estimator=LDA(n_components=2),
@@ -547,38 +478,3 @@ def method_named(name: str) -> str:
         names = ", ".join(map(command_name, METHODS))
         raise InvalidParameterError(f"Unknown methods: {name!r}; {meant}choose from {names}.")
     return known[wanted]
-
-
-def suitable(size: Size, wanted: Sequence[str] | None = None) -> tuple[list[str], dict[str, str]]:
-    """Return the methods to run, and those left out with the reason.
-
-    Parameters
-    ----------
-    size : Size
-    wanted : sequence of str, optional
-        Names in any spelling; all suitable ones by default. The largest class is always there.
-    """
-    if wanted:
-        named = {method_named(name) for name in [*wanted, LARGEST_CLASS]}
-        names = [name for name in METHODS if name in named]
-    else:
-        names = [name for name, m in METHODS.items() if m.by_default and not _lacks(m)]
-    reasons = {name: _lacks(METHODS[name]) or _too_slow(METHODS[name], size) for name in names}
-    left_out = {name: reason for name, reason in reasons.items() if reason}
-    return [name for name in names if name not in left_out], left_out
-
-
-def _lacks(method: Compared) -> str:
-    """Return which package a method lacks, or nothing."""
-    if not method.needs or find_spec(method.needs) is not None:
-        return ""
-    return f"needs the package {method.needs}, which is not installed"
-
-
-def _too_slow(method: Compared, size: Size) -> str:
-    """Return why a method would take too long, or nothing."""
-    if method.slow and size.n_rows > SLOW_ROWS:
-        return f"more than {SLOW_ROWS} rows ({size.n_rows}): its time grows with the square"
-    if method.pair_seconds and size.n_classes > MANY_CLASSES:
-        return f"more than {MANY_CLASSES} classes ({size.n_classes}): it solves each pair of them"
-    return ""

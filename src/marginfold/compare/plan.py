@@ -7,9 +7,11 @@ budget, so that the same command gives the same answer on a slow machine and on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import accumulate
 
-from marginfold.compare.methods import METHODS, MOST_COMPONENTS
+from marginfold.compare.methods import LARGEST_CLASS, METHODS, Compared, method_named
+from marginfold.compare.table import MOST_COMPONENTS, Size
 
 BUDGET = 60.0
 """Seconds that a comparison is planned for if nothing else is said."""
@@ -19,6 +21,14 @@ CORES = 2.0
 
 PLANNED_FOLDS = 5.0
 """Folds of all methods that a race of ten folds comes to: three of all, the rest of a third."""
+
+SLOW_ROWS = 1_000
+"""Rows above which methods whose time grows with the square are left out: at 1000 a fold of NCA
+with its choices takes about as long as one of all other methods."""
+
+MANY_CLASSES = 100
+"""Classes above which methods of pairs of classes are left out: at 100 a fold of all of them takes
+about 50 s, however few the rows."""
 
 FEWEST_ROWS = 500
 """A sample is never smaller than this, whatever the budget."""
@@ -129,3 +139,38 @@ def _rounded(number: int) -> int:
     """Return a number of two digits and zeros, so that a report reads well."""
     unit = 10 ** max(len(str(number)) - 2, 0)
     return number // unit * unit
+
+
+def suitable(size: Size, wanted: Sequence[str] | None = None) -> tuple[list[str], dict[str, str]]:
+    """Return the methods to run, and those left out with the reason.
+
+    Parameters
+    ----------
+    size : Size
+    wanted : sequence of str, optional
+        Names in any spelling; all suitable ones by default. The largest class is always there.
+    """
+    if wanted:
+        named = {method_named(name) for name in [*wanted, LARGEST_CLASS]}
+        names = [name for name in METHODS if name in named]
+    else:
+        names = [name for name, m in METHODS.items() if m.by_default and not _lacks(m)]
+    reasons = {name: _lacks(METHODS[name]) or _too_slow(METHODS[name], size) for name in names}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    return [name for name in names if name not in left_out], left_out
+
+
+def _lacks(method: Compared) -> str:
+    """Return which package a method lacks, or nothing."""
+    if not method.needs or find_spec(method.needs) is not None:
+        return ""
+    return f"needs the package {method.needs}, which is not installed"
+
+
+def _too_slow(method: Compared, size: Size) -> str:
+    """Return why a method would take too long, or nothing."""
+    if method.slow and size.n_rows > SLOW_ROWS:
+        return f"more than {SLOW_ROWS} rows ({size.n_rows}): its time grows with the square"
+    if method.pair_seconds and size.n_classes > MANY_CLASSES:
+        return f"more than {MANY_CLASSES} classes ({size.n_classes}): it solves each pair of them"
+    return ""

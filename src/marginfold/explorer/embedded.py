@@ -11,7 +11,7 @@ import numpy as np
 from marginfold._version import __version__
 from marginfold.compare.methods import METHODS
 from marginfold.compare.pictures import RowMap
-from marginfold.compare.runs import LabelledTable
+from marginfold.compare.table import LabelledTable
 from marginfold.explorer.one_file import KEPT_ID, KeptAnswer, built, closed_script
 from marginfold.linalg.tall import Array
 from marginfold.reports.document import Live

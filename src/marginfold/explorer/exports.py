@@ -244,7 +244,7 @@ def _imports(table: Table, estimators: Sequence[Any]) -> list[str]:
     if _is_drawn(table):
         names["marginfold.protocols.splits"] = {"hold_out"}
     if table.sampled is not None:
-        names["marginfold.compare.runs"] = {"sample_rows"}
+        names["marginfold.compare.table"] = {"sample_rows"}
     lines = _import_lines(names)
     return lines if _is_drawn(table) else ["import numpy", *lines]
 

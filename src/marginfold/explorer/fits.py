@@ -18,7 +18,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marginfold.compare.methods import METHODS, Size
+from marginfold.compare.methods import METHODS
+from marginfold.compare.table import Size
 from marginfold.errors import CancelledError, CancelledWarning, MarginfoldWarning
 from marginfold.estimators.held_out import evenly
 from marginfold.estimators.paths import path

@@ -13,8 +13,8 @@ from typing import Any
 from sklearn.base import clone
 
 from marginfold.compare.methods import METHODS as COMPARED
-from marginfold.compare.methods import Size
 from marginfold.compare.plan import fold_seconds
+from marginfold.compare.table import Size
 from marginfold.errors import InvalidParameterError
 from marginfold.explorer.calls import Whole
 from marginfold.graphs import NeighborGraph
@@ -234,7 +234,7 @@ def estimator_of(name: str, size: Size, params: Mapping[str, Any]) -> Any:
 
     Examples
     --------
-    >>> from marginfold.compare.methods import Size
+    >>> from marginfold.compare.table import Size
     >>> from marginfold.explorer.methods import estimator_of
     >>> estimator_of("LSVA", Size(150, 4, 3), {"graph_weight": 0.5})
     LSVA(graph=NeighborGraph(), graph_weight=0.5, n_components=4)

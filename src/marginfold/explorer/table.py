@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from marginfold.compare.methods import Size
-from marginfold.compare.runs import sample_rows
+from marginfold.compare.table import Size, sample_rows
 from marginfold.data import Columns, TableModel, inspect_columns, read_table, split_target
 from marginfold.data.columns import arrange, encoder, feature_columns
 from marginfold.data.csv_files import DECIMAL

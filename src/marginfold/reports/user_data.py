@@ -16,7 +16,8 @@ from marginfold.compare.mistakes import Mistakes, find_mistakes, held_out_answer
 from marginfold.compare.pictures import RowMap, error_curves, row_maps
 from marginfold.compare.race import counted_records
 from marginfold.compare.rows import Row
-from marginfold.compare.runs import PROTOCOLS, STUDY, Comparison, LabelledTable
+from marginfold.compare.runs import PROTOCOLS, STUDY, Comparison
+from marginfold.compare.table import LabelledTable
 from marginfold.compare.words import choices
 from marginfold.protocols.cells import Evidence
 from marginfold.protocols.records import Record, RecordStore
