@@ -19,7 +19,7 @@ from svm.random_problems import random_batch
 
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch, active_set
-from marginfold.svm.active_set import crossover, sets_of, solve_equations
+from marginfold.svm.active_set import crossover, definite_solver, sets_of, solve_equations
 from marginfold.svm.interior_point import NUMPY
 from marginfold.svm.problem import SVMProblem, gap_of, single
 
@@ -120,6 +120,20 @@ def test_singular_equations_have_the_direction_of_least_squares(case):
         assert_allclose(found.dual, dual, atol=1e-9)
     if case == "one place":
         assert_allclose(found.coef, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("copies", [[], [0, 0, 0, 5], list(range(20))])
+@pytest.mark.parametrize("rank", [6, 60])
+def test_singular_equations_are_solved_by_the_pseudo_inverse(rank, copies):
+    """Copies among the rows, too few dimensions, or both; copies may ask for different values."""
+    rng = np.random.default_rng(rank + len(copies))
+    rows = rng.standard_normal((20, rank))
+    rows = np.vstack([rows, rows[copies]])[rng.permutation(20 + len(copies))]
+    system, right = rows @ rows.T, rng.standard_normal(20 + len(copies))
+    solve = definite_solver(system, least_norm=True)
+    assert_allclose(solve(right), np.linalg.pinv(system, hermitian=True) @ right, atol=1e-11)
+    singular = rank < 20 or len(copies) > 0
+    assert (definite_solver(system, least_norm=False) is None) == singular
 
 
 def test_without_free_rows_the_direction_is_that_of_the_bounds():

@@ -20,7 +20,8 @@ from marginfold.svm.certificate import certify
 from marginfold.svm.problem import TOLERANCES, Face, Kernels, Point, SVMProblem, gap_of, without
 
 RESOLUTION = 1e-12
-"""Relative size of the eigenvalues of singular equations that count as zero."""
+"""Relative size of the eigenvalues of singular equations that count as zero, and of the squared
+distance of two copies of a row."""
 
 ROUNDS = 6
 """Largest number of repaired guesses."""
@@ -178,14 +179,49 @@ def solve_equations(
 
 
 def definite_solver(system: Array, least_norm: bool) -> Callable[[Array], Array] | None:
-    """Return a solver of symmetric equations, by their regular part if they are singular."""
+    """Return a solver of symmetric equations; of singular ones None, or that of least norm."""
+    solve = _regular_solver(system)
+    if solve is None and least_norm and np.isfinite(system).all():
+        return _least_norm_solver(system)
+    return solve
+
+
+def _regular_solver(system: Array) -> Callable[[Array], Array] | None:
+    """Return a solver of definite equations, None if they are singular."""
     with threads_for(len(system), len(system)):
         factor, failed = cholesky(system, lower=True)
     pivots = factor.diagonal() ** 2 / system.diagonal()
-    if not failed and pivots.min(initial=1.0) > TOLERANCES.regular:
-        return lambda right: np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
-    if not (least_norm and np.isfinite(system).all()):
+    if failed or not pivots.min(initial=1.0) > TOLERANCES.regular:
         return None
+    return lambda right: np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
+
+
+def _least_norm_solver(system: Array) -> Callable[[Array], Array]:
+    """Return a solver of singular equations, as good as can be and of least norm.
+
+    Copies of a row have equal shares of what one of them would have; with one of each the equations
+    are regular as a rule, and solved in a tenth of the time that all eigenvectors take.
+    """
+    kept, place, counts = np.unique(_first_copies(system), return_inverse=True, return_counts=True)
+    if len(kept) == len(system):
+        return _regular_part_solver(system)
+    lengths = np.sqrt(counts)  # of the indicators of copies, an orthogonal basis
+    merged = system[np.ix_(kept, kept)] * lengths * lengths[:, None]
+    solve = _regular_solver(merged) or _regular_part_solver(merged)
+    return lambda right: (solve(np.bincount(place, right) / lengths) / lengths)[place]
+
+
+def _first_copies(system: Array) -> Array:
+    """Return the number of the first row that each is a copy of, up to rounding."""
+    squares = system.diagonal()
+    distances = squares + squares[:, None]
+    limits = RESOLUTION * distances
+    distances -= 2.0 * system
+    return np.asarray((distances <= limits).argmax(axis=1))
+
+
+def _regular_part_solver(system: Array) -> Callable[[Array], Array]:
+    """Return a solver by the eigenvectors that belong to no eigenvalue of zero."""
     values, vectors = eigh(system)
     kept = np.abs(values) > RESOLUTION * np.abs(values).max()
     values, vectors = values[kept], vectors[:, kept]

@@ -303,9 +303,12 @@ def _on_margin(K: Array, values: Array, total: float) -> tuple[Array, float]:
     if not m:
         return np.zeros(0), 0.0
     means = K.mean(axis=0)
-    centred = K - means - means[:, None] + means.mean()
-    size = float(np.trace(centred)) / m or 1.0
-    solve = definite_solver(centred / size + 1.0, least_norm=True)
+    system = K - means
+    system -= (means - means.mean())[:, None]
+    size = float(np.trace(system)) / m or 1.0
+    system /= size
+    system += 1.0
+    solve = definite_solver(system, least_norm=True)
     if solve is None:
         return np.full(m, np.nan), 0.0
     beta = np.full(m, total / m)
