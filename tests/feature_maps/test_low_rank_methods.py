@@ -212,6 +212,11 @@ def test_only_the_name_of_a_kernel_depends_on_the_number_of_rows():
     assert isinstance(resolve_feature_map("rbf", EXACT_ROWS), ExactKernel)
 
 
+def test_more_rows_may_have_a_higher_rank():
+    limits = [resolve_feature_map("rbf", n).max_rank for n in (6000, 15_000, 60_000)]
+    assert limits == [1000, 1500, 2000]
+
+
 def test_kernel_pca_by_name_is_exact_for_any_number_of_rows():
     rows = make_moons(5100, noise=0.2, random_state=0)[0]
     pca = SVMPCA(2, kernel="rbf").fit(rows)

@@ -444,7 +444,7 @@ def bias_shifts(blocks: RowBlocks, planes: Array, signs: Array, costs: Array) ->
     down, up = parts[:, :, 2].max(axis=0), parts[:, :, 3].min(axis=0)
     flat = np.abs(slope) <= blocks.n_rows * EPS * total  # rounding of the summed costs
     flat &= np.isfinite(down) & np.isfinite(up)
-    return np.where(flat, 0.5 * (np.where(flat, down, 0.0) + np.where(flat, up, 0.0)), 0.0)
+    return 0.5 * (np.where(flat, down, 0.0) + np.where(flat, up, 0.0))
 
 
 def flat_interval(block: Block, planes: Array, signs: Array, costs: Array) -> Array:
