@@ -118,6 +118,19 @@ def test_greedy_takes_the_largest_gain_first():
     assert space.components[0].gain == pytest.approx(max(gains.values()), abs=1e-9)
 
 
+@pytest.mark.parametrize(("apart", "expected"), [(5e-3, False), (0.03, True)])
+def test_means_less_than_a_hundredth_of_the_spread_apart_are_no_gain(apart, expected):
+    """At a cost so small that all rows stay inside the margin: the gain is that of the means."""
+    spread = np.repeat(np.linspace(-1.0, 1.0, 50), 2)
+    spread /= np.sqrt(np.mean(spread**2))
+    signs = np.tile([1.0, -1.0], 50)
+    rows = (spread + 0.5 * apart * signs)[:, None]
+    batch = single(rows, signs, 1e-6)
+    gain, enough = gain_of(batch, 0, SOLVER.solve_batch(batch)[0])
+    assert gain == pytest.approx(50 * 1e-6 * apart**2 / 4, rel=1e-3, abs=1e-15)
+    assert enough == expected
+
+
 @pytest.mark.parametrize("C", [1e-8, 1e-3, 1.0, 1e4])
 def test_a_small_cost_does_not_look_like_exhausted_data(C):
     (space,) = find([np.ones(R)], [C], n_components=2)

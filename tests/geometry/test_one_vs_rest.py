@@ -365,6 +365,17 @@ def test_a_split_without_gain_gives_way_to_another():
     assert solved == 2
 
 
+def test_corners_of_a_rectangle_are_split_along_one_side_then_along_the_other():
+    """These are the eigenvectors: what brings nothing gives way to the next one."""
+    corners = np.array([[0.0, 0.0], [0.0, 1.0], [3.0, 0.0], [3.0, 1.0]])
+    schedule, found = Splits(4), []
+    for _ in range(2):
+        (task,) = schedule.propose(at(corners))
+        schedule.report(task, 0.0, False)
+        found.append(task)
+    assert found == [(2, 3), (1, 3)]
+
+
 def test_means_that_coincide_up_to_rounding_decide_nothing():
     """Once the spread of the means is taken, noise of the order of rounding has no say."""
     proposals = []
