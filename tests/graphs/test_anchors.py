@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -222,6 +223,39 @@ def test_heavy_rows_draw_the_anchors():
     weights = np.where(rows[:, 0] < 0.1, 50.0, 1.0)
     plain, heavy = (AnchorGraph(40).build(rows, sample_weight=w).anchors for w in (None, weights))
     assert (heavy.points < 0.1).sum() > 2 * (plain.points < 0.1).sum()
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_far_from_all_others_is_an_anchor_wherever_it_stands(seed, place):
+    """Without it the anchors would stay at both heavy rows."""
+    rows = np.insert([[0.0], [1.0]], place, 1e4, axis=0)
+    weights = np.where(rows[:, 0] > 1.0, 1.0, 1e5)
+    anchors = AnchorGraph(2, 1, random_state=seed, width=1.0).build(rows, sample_weight=weights)
+    assert_allclose(np.sort(anchors.anchors.points[:, 0]), [0.5, 1e4], rtol=1e-12)
+
+
+def test_the_second_anchor_is_drawn_by_squared_distance():
+    """The first one is the heavy row; the last row moves the mean, and is too light to be drawn."""
+    rows, weights = np.array([[0.0], [-1.4], [1.43], [3.97]]), [1e9, 1.0, 1.0, 1e-12]
+    drawn = np.zeros(2)
+    for seed in range(30):
+        rule = AnchorGraph(2, 1, random_state=seed, weights="binary")
+        points = rule.build(rows, sample_weight=weights).anchors.points
+        drawn += np.isclose(points, [-1.4, 1.43], rtol=1e-6).any(axis=0)
+    assert drawn.sum() == 30
+    share = 1.43**2 / (1.4**2 + 1.43**2)
+    assert abs(drawn[1] - 30 * share) < 4 * np.sqrt(30 * share * (1 - share))
+
+
+def test_an_anchor_without_rows_adds_nothing():
+    near, far = Anchors(X[:5], 2, 1.0), Anchors(np.vstack([X[:5], [[1e3] * 4]]), 2, 1.0)
+    first, second = (given_anchors(anchors, X, np.ones(N)) for anchors in (near, far))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_allclose(second.scatter(Z), first.scatter(Z), rtol=1e-14)
+        means = anchor_means([block_sums(second.weights_to_anchors, Z, np.ones(N))])
+    assert_array_equal(means[5], 0.0)
 
 
 @pytest.mark.parametrize("d", [3, 30])

@@ -64,6 +64,13 @@ def test_description_counts_what_the_dense_weights_show(rule, unlabeled):
     assert_allclose(description.largest_weight, edges.max())
 
 
+@pytest.mark.parametrize("rule", [TotalGraph(), WithinClassGraph(), BetweenClassGraph()])
+def test_a_single_row_has_no_scatter(rule):
+    laplacian = rule.build(X[:1], ["a"], sample_weight=[3.0])
+    assert_allclose(laplacian.scatter(X[:1]), np.zeros((3, 3)), atol=1e-30)
+    assert rule.describe(X[:1], ["a"]).n_edges == 0
+
+
 def test_one_class_has_nothing_between():
     description = BetweenClassGraph().describe(X, np.zeros(20))
     assert (description.n_edges, description.n_isolated) == (0, 20)

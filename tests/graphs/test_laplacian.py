@@ -125,6 +125,17 @@ def test_the_scatter_between_far_groups_is_that_of_the_edges(gap):
     assert PrecomputedGraph(adjacency).build(far).scatter(indicator) == 0.0
 
 
+@pytest.mark.parametrize("offset", [64.0, 512.0])
+def test_an_offset_of_all_rows_costs_no_digits(offset):
+    """Whole numbers of 1/1024: the rows and their differences are exact, with the offset too."""
+    rows = np.rint(1024 * Z) / 1024
+    i, j = np.triu_indices(N, 1)
+    edges = (rows[i] - rows[j]) * np.sqrt(W[i, j])[:, None]
+    found = PrecomputedGraph(W).build(X).scatter(rows + offset)
+    size = np.abs(found).max()
+    assert_allclose(found, edges.T @ edges, rtol=0, atol=1e-14 * size)
+
+
 @pytest.mark.parametrize("shape", [(N - 1, 2), (N,)])
 def test_scatter_refuses_other_rows(shape):
     with pytest.raises(GraphError, match=f"EdgeLaplacian.*needs {N} rows"):

@@ -96,6 +96,15 @@ def test_the_recall_is_the_share_of_true_neighbors():
     assert "recall 0.667" in str(description)
 
 
+def test_just_enough_true_neighbors_are_no_cause_for_a_warning():
+    """The warning says "at least 95%": here it is 19 of 20."""
+    true = nearest(X, 25)[0]
+    pairs = pairs_of(np.hstack([true[:, :19], true[:, 22:23]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert find_neighbors(X, 20, Chosen(pairs)).recall == 0.95
+
+
 def test_the_distances_of_found_pairs_are_exact():
     true, squared = nearest(X, 12)
     with pytest.warns(MarginfoldWarning):
