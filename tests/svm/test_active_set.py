@@ -19,7 +19,13 @@ from svm.random_problems import random_batch
 
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch, active_set
-from marginfold.svm.active_set import crossover, definite_solver, sets_of, solve_equations
+from marginfold.svm.active_set import (
+    crossover,
+    definite_solver,
+    repaired,
+    sets_of,
+    solve_equations,
+)
 from marginfold.svm.interior_point import NUMPY
 from marginfold.svm.problem import SVMProblem, gap_of, single
 
@@ -151,6 +157,17 @@ def test_free_rows_of_a_solution_lie_on_the_margin():
     free = ~(lower | upper)
     assert 1 <= np.count_nonzero(free) <= 6
     assert_allclose(y[free] * (U[free] @ solution.coef + solution.intercept), 1.0, atol=1e-12)
+
+
+def test_rows_move_by_their_signs_and_those_on_the_margin_stay():
+    """Of every set: as it should be, on the margin with a multiplier at its bound, and wrong."""
+    lower = np.array([True, True, True, False, False, False, False, False, False])
+    upper = np.array([False, False, False, True, True, True, False, False, False])
+    dual = np.array([0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 1.0, -0.1, 2.1])
+    excess = np.array([0.5, -1e-12, -0.5, -0.5, 1e-12, 0.5, 0.0, 0.0, 0.0])
+    below, above = repaired(lower, upper, dual, np.full(9, 2.0), excess)
+    assert np.flatnonzero(below).tolist() == [0, 1, 7]
+    assert np.flatnonzero(above).tolist() == [3, 4, 8]
 
 
 # ---------------------------------------------------------------- crossover

@@ -10,6 +10,7 @@ from svm.judging import BOTH_WAYS, NEEDS_NUMBA, chosen
 
 from marginfold.linalg.tall import SharedRows
 from marginfold.svm import Automatic, InteriorPoint, LibSVM, SVMBatch
+from marginfold.svm.interior_point import without_dwarfing
 
 N_ROWS, R = 90, 5
 rng = np.random.default_rng(11)
@@ -166,6 +167,21 @@ def test_a_dominant_direction_leaves_no_trace_once_it_is_deflated(n, r, k, size,
     rounding = 10 * np.finfo(float).eps * size  # of the rows themselves
     assert_allclose(V.T @ solution.coef, explicit.coef, atol=1e-5 + 100 * rounding)
     assert solution.objective == pytest.approx(explicit.objective, rel=1e-7 + 100 * rounding)
+
+
+def test_the_problem_without_a_dominant_direction_is_that_of_rows_without_it():
+    """Where they are, too: the rounding that a certificate allows for depends on it."""
+    rng = np.random.default_rng(0)
+    U, scale = rng.standard_normal((40, 5)) + 3.0, 10.0 ** np.linspace(-2, 2, 5)
+    N = scipy.linalg.qr(rng.standard_normal((5, 1)), mode="economic")[0]
+    U += 1e6 * np.outer(rng.standard_normal(40), N[:, 0]) / scale
+    y = np.where(np.arange(40) % 2, 1.0, -1.0)
+    batch = SVMBatch(SharedRows(U), y[None], np.ones((1, 40)), scale[None], N[None])
+    problem = without_dwarfing(batch.problem(0))
+    expected = (U * scale) @ (np.eye(5) - N @ N.T)
+    found = (problem.features + problem.centre) * problem.scale
+    assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
+    assert_allclose(problem.features.mean(axis=0), 0.0, atol=1e-8)
 
 
 def test_many_dimensions_are_solved_like_few():

@@ -211,6 +211,18 @@ def test_rows_outside_the_margin_cost_nothing_however_dear(compiled):
     assert (point.objective, point.intercept, point.coef[0]) == (4.5, 0.0, 3.0)
 
 
+@BOTH_WAYS
+def test_a_row_without_cost_is_not_judged_however_deep_inside(compiled):
+    """Stretching puts rows on the margin outside; a row that costs nothing must not prevent it."""
+    evaluate = import_module("marginfold.svm.kernels").evaluate if compiled else NUMPY.evaluate
+    U, y, c = np.array([[-1.0], [1.0], [0.0]]), np.array([-1.0, 1.0, 1.0]), [1e12, 1e12, 0.0]
+    problem = single(U, y, c).problem(0)
+    found = evaluate(problem, np.ones(1), np.zeros(3), 0.0)
+    expected = evaluate(problem.on(np.arange(2)), np.ones(1), np.zeros(2), 0.0)
+    assert (found.objective, found.coef[0]) == (expected.objective, expected.coef[0])
+    assert 1.0 < found.coef[0] < 1.0 + 1e-13
+
+
 def biases(f, y, c):
     """Return the best biases at the break points, in exact arithmetic."""
     rows = [tuple(map(int, row)) for row in zip(f, y, c, strict=True) if row[2]]

@@ -16,9 +16,11 @@ from svm.random_problems import random_batch, random_problem
 from marginfold import LSVA, LowRankKernel
 from marginfold.errors import CancelledError
 from marginfold.linalg.tall import SharedRows
+from marginfold.runtime.jit import VARIABLE, compiling_by_own_work
 from marginfold.runtime.progress import watch
 from marginfold.svm import Automatic, InteriorPoint, SVMBatch
 from marginfold.svm import coordinate_descent as descent
+from marginfold.svm.interior_point import NEWTON_SECONDS
 from marginfold.svm.problem import single
 
 pytest.importorskip("numba")
@@ -196,6 +198,22 @@ def test_newton_steps_leave_rows_at_their_bounds_and_the_others_on_the_margin():
     assert batch.signs[0] @ point.a == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("n_sweeps", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_newton_steps_end_with_all_rows_on_the_margin_that_met_no_bound(seed, n_sweeps):
+    """After few sweeps many meet one: those that did must not hold the others back."""
+    batch = batch_of(120, 150, cost=3.0, seed=seed)
+    point = descent._Descent(sweeps, batch.problem(0))
+    point.sweep(n_sweeps)
+    free = point.is_free
+    point.newton_steps()
+    check_state(point, batch)
+    assert (point.is_free <= free).all()
+    assert point.is_free.any()
+    excess = batch.signs[0] * (explicit(batch) @ point.direction + point.bias[0]) - 1.0
+    assert_allclose(excess[point.is_free], 0.0, atol=1e-9)
+
+
 def test_a_newton_step_within_the_bounds_is_exact():
     batch = batch_of(200, 30, cost=10.0)
     solution = InteriorPoint(tol=1e-12, compiled=False).solve_batch(batch)[0]
@@ -246,6 +264,21 @@ def test_random_problems_end_certified_or_given_up(seed):
         if found.converged:
             expected = PLAIN.solve(problem.U, problem.y, problem.c)
             check_within_certificates(found, expected)
+
+
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_sweeps_are_compiled_where_the_newton_matrices_would_take_long(share, monkeypatch):
+    """One for each problem; the number of iterations tells whose answer it is."""
+    batch = batch_of(60, 110, n_problems=2)
+    work = NEWTON_SECONDS * 2 * 60 * 110**2
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr("marginfold.runtime.jit.WORTH", share * work)
+    with compiling_by_own_work():
+        found = Automatic(tol=TOL, compiled="auto").solve_batch(batch)
+    expected = Automatic(tol=TOL, compiled=share < 1.0).solve_batch(batch)
+    other = Automatic(tol=TOL, compiled=share > 1.0).solve_batch(batch)
+    assert [part.n_iter for part in found] == [part.n_iter for part in expected]
+    assert [part.n_iter for part in found] != [part.n_iter for part in other]
 
 
 def balanced(batch, dual):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from svm.block_problems import Case, make_case, weighted, with_idle_rows
 
-from marginfold.linalg.tall import SharedRows
+from marginfold.linalg.tall import LocalBlocks, SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch, screening
 from marginfold.svm.screening import Zone, ZoneQuery, select_zone
 
@@ -82,3 +82,23 @@ def test_a_sample_keeps_the_weight_of_every_class():
         assert weights[codes == k].sum() == pytest.approx(counts[k], rel=0.05)
     assert (codes >= 0).all()
     assert np.count_nonzero(codes == 1) >= 40
+
+
+def shifts(f, codes, weights, costs):
+    """Return what centres the bias of a plane whose scores are those of the rows, in two blocks."""
+    f, codes, weights = np.array(f)[:, None], np.array(codes), np.array(weights, dtype=float)
+    blocks = LocalBlocks.cut(f - 0.25, codes, weights, 3)
+    plane, signs = np.array([[1.0, 0.25]]), np.array([[-1.0, 1.0, 1.0, 0.0]])
+    return screening.bias_shifts(blocks, plane, signs, np.array([[*costs, 0.0]])).tolist()
+
+
+def test_a_bias_with_an_interval_goes_to_the_middle_of_that_of_the_rows_that_cost():
+    """From -1 to 2; nearer rows have no weight, no class, or one that costs nothing."""
+    assert shifts([-3.0, 2.0, 4.0], [0, 1, 1], [1.0, 2.0, 1.0], [3.0, 1.0, 1.0]) == [0.5]
+    f, codes = [-3.0, 2.0, 1.5, -1.25, 1.125, -0.5], [0, 1, 1, 0, 2, -1]
+    assert shifts(f, codes, [1.0, 1.0, 0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0]) == [0.5]
+
+
+def test_a_bias_that_may_rise_without_limit_stays():
+    """One side costs next to nothing: the slope is 0 up to rounding, and no row ends it."""
+    assert shifts([0.0, 3.0], [0, 1], [1.0, 1.0], [1e-17, 1.0, 1.0]) == [0.0]
