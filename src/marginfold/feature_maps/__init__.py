@@ -48,9 +48,9 @@ LOW_RANK_ERROR, LEAST_LIMIT, LARGEST_LIMIT, ROWS_PER_RANK = 0.05, 1000, 2000, 10
 for so many rows, between two limits.
 
 Measured with `GESVC` and C = 10: on 15,000 rows of 26 classes rank 1000 leaves 15 % of the variance
-and is level with the exact kernel; on 20,000 rows of mnist ranks of 1000, 2000 and 3000 leave 41, 32
-and 26 % and are 1.5, 0.9 and 0.5 points behind it, in 21, 40 and 54 s; on 6508 rows of usps neither
-2000 nor 3000 is better than 1000."""
+and is level with the exact kernel; on 20,000 rows of mnist ranks of 1000, 2000 and 3000 leave 41,
+32 and 26 % and are 1.5, 0.9 and 0.5 points behind it, in 21, 40 and 54 s; on 6508 rows of usps
+neither 2000 nor 3000 is better than 1000."""
 
 LOW_RANK_KERNELS = ("rbf", "poly", "laplacian", "cosine")
 """Kernels of rows that are positive semi-definite, as a low rank needs them."""
