@@ -350,9 +350,21 @@ def test_what_takes_too_many_sweeps_is_given_up():
     batch = batch_of(2000, 105, cost=1e6, apart=0.1)
     point = descent._Descent(sweeps, batch.problem(0))
     assert not point.sweep_until_stable()
-    assert point.n_visits <= descent.SWEEPS_PER_DIMENSION * 105 * 2105 + 2000
+    assert point.n_visits <= descent.SWEEPS_PER_DIMENSION[0] * 105 * 2105 + 2000
     assert descend(batch) is None
     assert COMPILED.solve_batch(batch)[0].converged
+
+
+def test_what_takes_many_sweeps_is_not_given_up_once_most_rows_are_at_their_bounds():
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(3000) % 2, 1.0, -1.0)
+    X = rng.standard_normal((3000, 200)) * np.geomspace(1.0, 0.05, 200)
+    X[:, 0] += 0.5 * y
+    batch = single(X, y, 1.0)
+    point = descent._Descent(sweeps, batch.problem(0))
+    assert point.sweep_until_stable()
+    assert point.n_visits > descent.SWEEPS_PER_DIMENSION[0] * 200 * 3200
+    assert descend(batch).converged
 
 
 @pytest.mark.parametrize("seed", range(3))
