@@ -326,3 +326,16 @@ def test_the_gap_of_a_kernel_with_a_graph_is_that_of_the_kernel_itself(C):
     true_gap = (objective - bound) / objective
     assert true_gap <= model.gap_[0] + 1e-10
     assert model.gap_[0] <= 1e-8
+
+
+@pytest.mark.parametrize("n_columns", [6, 130])
+def test_many_pairs_are_the_same_by_columns_of_the_kernel_and_by_the_whole_of_it(n_columns):
+    rng = np.random.default_rng(n_columns)
+    labels = np.arange(800) % 20
+    rows = rng.standard_normal((800, n_columns)) + rng.standard_normal((20, n_columns))[labels]
+    found = GESVC(kernel=ExactKernel("rbf", gamma=0.1), C=3.0, graph_weight=0).fit(rows, labels)
+    K = rbf_kernel(rows, gamma=0.1)
+    whole = GESVC(kernel="precomputed", C=3.0, graph_weight=0).fit(K, labels)
+    assert found.gap_.max() <= 1e-8
+    assert_allclose(found.gain_, whole.gain_, atol=1e-7)
+    assert_allclose(found.decision_function(rows), whole.decision_function(K), atol=1e-4)

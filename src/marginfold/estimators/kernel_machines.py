@@ -50,7 +50,7 @@ from marginfold.runtime.memory import require_memory
 from marginfold.runtime.progress import report
 from marginfold.svm import Automatic, SVMSolver
 from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, RowGram
-from marginfold.svm.pairs import PairMultipliers, libsvm_pairs
+from marginfold.svm.pairs import MOST_PRODUCTS, PairMultipliers, libsvm_pairs
 from marginfold.svm.problem import EPS, TINY
 from marginfold.validation.rows import UNLABELLED, LabelledInput
 
@@ -73,8 +73,12 @@ DEFINITE = ("rbf", "laplacian", "cosine", "linear")
 
 WHOLE_ROWS = 4000
 """Dense rows up to which their kernel matrix is evaluated at once, though libsvm could evaluate the
-columns that it needs.  Fits of 150 to 3200 rows take 0.4 to 0.9 of the time (with all pairs at
-once), of 3500 rows as long, of 4500 rows with few support vectors 1.6 times."""
+columns that it needs.  Fits of 150 to 3200 rows take 0.4 to 0.9 of the time, of 3500 rows as long,
+of 4500 rows with few support vectors 1.6 times."""
+
+WIDE = 128
+"""Columns from which that holds for many pairs of classes too, which are not made exact at once.
+With fewer, 3850 rows of 11 classes take three times as long by the whole matrix."""
 
 FEW_ROWS = 2000
 """Rows of a pair, on average, up to which libsvm solves all pairs in one call."""
@@ -180,30 +184,30 @@ def prepare_kernel(
     labelled = labelled_rows(estimator, read)
     expansion = KernelExpansion.of(exact)
     kept = expansion.fit_rows(read.X, read.weights)
-    by_columns = not graph and _is_evaluated(exact) and not _is_short(read.X, len(kept))
-    _require_memory(len(kept), SQUARES if graph else 2.0 * (not by_columns))
-    metric, K = None, None
-    means = np.zeros(len(kept))
-    if not by_columns:
-        K = expansion.kernel_of(read.X)
-        rounding = EPS * float(K.diagonal().max()) * len(K) * estimator.C
-        if rounding > LOST and len(K) <= WHOLE_ROWS:
-            return None
-        if exact.center and exact.kernel not in TRANSLATION_FREE:
-            means = _centre(K)
+    n, k = len(kept), len(read.classes)
+    n_pairs = k * (k - 1) // 2 if estimator.multiclass == "one_vs_one" else 1
+    by_columns = not graph and _is_evaluated(exact) and not _is_short(read.X, n, n_pairs)
+    _require_memory(n, SQUARES if graph else 2.0 * (not by_columns))
+    K, means = None, np.zeros(n)
+    if by_columns:
+        peak = finite_peak(kernel_diagonal(expansion.function, expansion.training_rows_))
     else:
-        finite_peak(kernel_diagonal(expansion.function, expansion.training_rows_))
-    if K is not None and graph:
-        metric = _metric(read, kept, K, penalty, exact)
+        K = expansion.kernel_of(read.X)
+        peak = float(K.diagonal().max())
+    if EPS * peak * n * estimator.C > LOST and n <= WHOLE_ROWS:
+        return None
+    if K is not None and exact.center and exact.kernel not in TRANSLATION_FREE:
+        means = _centre(K)
+    metric = _metric(read, kept, K, penalty, exact) if K is not None and graph else None
+    if graph:
         if metric is None:
             return None
         K = None
     elif K is not None and not (_is_evaluated(exact) or _is_definite(exact, K)):
         return None
     known = np.flatnonzero(read.codes[kept] != UNLABELLED)
-    return KernelPrepared(
-        read.X, read.weights, read.classes, expansion, labelled, known, metric, K, means
-    )
+    shared = read.X, read.weights, read.classes, expansion, labelled
+    return KernelPrepared(*shared, known, metric, K, means)
 
 
 def solve_kernel_machines(
@@ -463,9 +467,10 @@ def _shifted(K: Array, shift: float) -> Array:
     return K
 
 
-def _is_short(X: Any, n: int) -> bool:
+def _is_short(X: Any, n: int, n_pairs: int) -> bool:
     """Return whether the kernel matrix of rows takes less time than libsvm for its columns."""
-    return n <= WHOLE_ROWS and not sp.issparse(X)
+    together = n_pairs == 1 or n_pairs * n**2 <= MOST_PRODUCTS
+    return n <= WHOLE_ROWS and not sp.issparse(X) and (together or X.shape[1] >= WIDE)
 
 
 def _is_evaluated(exact: ExactKernel) -> bool:
