@@ -137,9 +137,10 @@ def astray(root: Path, pages: dict[Path, Page]) -> Iterator[str]:
 
 
 def bare(root: Path, pages: dict[Path, Page]) -> Iterator[str]:
-    """Name pages that describe a class and show no picture."""
+    """Name pages that describe a class of the package, not of a module in it, without a picture."""
     for path, page in pages.items():
-        if "class" in page.described and not any("_images/" in address for address in page.loads):
+        own = "class" in page.described and path.stem.count(".") <= 1
+        if own and not any("_images/" in address for address in page.loads):
             yield f"{path.relative_to(root)} describes a class without a picture"
 
 
