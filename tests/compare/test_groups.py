@@ -135,9 +135,9 @@ def test_another_column_of_groups_is_another_comparison(tmp_path):
 
 
 def test_few_people_make_few_folds_and_too_few_are_refused(tmp_path):
-    comparison = Comparison.of(source_of(people(6), tmp_path, group="person"), ["lda"], n_folds=9)
-    assert comparison.n_folds == 6
-    assert "6 folds instead of 9: there are no more groups" in comparison.notes
+    comparison = Comparison.of(source_of(people(8), tmp_path, group="person"), ["lda"], n_folds=9)
+    assert comparison.n_folds == 8
+    assert "8 folds instead of 9: there are no more groups" in comparison.notes
     with pytest.raises(InvalidInputError, match="makes 3 groups: too few for 3 folds"):
         Comparison.of(source_of(people(3), tmp_path, group="person"), ["lda"])
 
