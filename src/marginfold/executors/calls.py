@@ -47,8 +47,8 @@ def run_calls(
         Processes of this machine.  1 and None compute in this process; -1 means one for each core,
         -2 one less.
     client : distributed.Client or str, optional
-        A Dask cluster, or the address of its scheduler (``"tcp://host:8786"``).  Its workers need the
-        same packages.  A call that is running there cannot be stopped, only forgotten.
+        A Dask cluster, or the address of its scheduler (``"tcp://host:8786"``).  Its workers need
+        the same packages.  A call that is running there cannot be stopped, only forgotten.
     pool : ProcessPool, optional
         Processes of this machine that are kept between calls, in place of ``n_jobs``.
     on_lost : callable, optional
