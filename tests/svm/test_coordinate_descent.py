@@ -367,6 +367,22 @@ def test_what_takes_many_sweeps_is_not_given_up_once_most_rows_are_at_their_boun
     assert descend(batch).converged
 
 
+def test_more_free_rows_than_an_active_set_may_have_are_left_to_newton_steps():
+    """Sweeps alone would need thousands of visits to every row to bring the last of them to 0."""
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(40_000) % 2, 1.0, -1.0)
+    X = 0.15 * rng.standard_normal((40_000, 105))
+    X[:, 0] += 0.045 * y
+    batch = single(X, y, 1.0)
+    problem = batch.problem(0)
+    point = descent._Descent(sweeps, problem)
+    assert point.sweep_until_stable()
+    assert point.n_free > problem.most_free
+    found = descend(batch)
+    assert found.converged
+    assert found.n_iter < 2 * point.n_sweeps
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_of_the_other_label_without_cost_change_nothing(seed):
     """They are on the wrong side, which is nobody's concern; the mean of the rows stays."""
