@@ -204,7 +204,9 @@ DATA = {"digits": digits, "synth20k": synth20k}
 
 def reduced(C: float, graph_weight: float = 1.0) -> LSVA:
     """At most fifteen linear components: with a small cost nearly those of the class means."""
-    return LSVA(15, C=C, graph="within", graph_weight=graph_weight, tol=1e-6)
+    return LSVA(
+        15, C=C, graph="within", graph_weight=graph_weight, deflation="orthogonal", tol=1e-6
+    )
 
 
 def digits_subspace(split: Split) -> Any:
@@ -220,6 +222,7 @@ def synth_subspace(split: Split) -> Any:
         kernel=kernel,
         graph="within",
         graph_weight=100.0,
+        deflation="orthogonal",
         scaling="margin",
         tol=1e-6,
     )
@@ -237,6 +240,7 @@ def synth_map(split: Split) -> Any:
         kernel=kernel,
         graph="within",
         graph_weight=10_000.0,
+        multiclass="one_vs_rest",
         class_weight="balanced",
         tol=1e-6,
     )
