@@ -339,3 +339,13 @@ def test_many_pairs_are_the_same_by_columns_of_the_kernel_and_by_the_whole_of_it
     assert found.gap_.max() <= 1e-8
     assert_allclose(found.gain_, whole.gain_, atol=1e-7)
     assert_allclose(found.decision_function(rows), whole.decision_function(K), atol=1e-4)
+
+
+def test_many_pairs_of_rows_far_from_the_origin_keep_their_certificate():
+    rng = np.random.default_rng(0)
+    labels = np.arange(800) % 20
+    rows = rng.standard_normal((800, 6)) + 2.0 * rng.standard_normal((20, 6))[labels]
+    kernel = ExactKernel("linear")
+    near, far = (GESVC(kernel=kernel, graph_weight=0).fit(X, labels) for X in (rows, rows + 300.0))
+    assert far.gap_.max() <= 1e-10
+    assert_allclose(far.gain_, near.gain_, atol=1e-9)

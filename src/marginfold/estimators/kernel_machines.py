@@ -72,9 +72,8 @@ DEFINITE = ("rbf", "laplacian", "cosine", "linear")
 """Kernels that are positive semi-definite whatever the rows."""
 
 WHOLE_ROWS = 4000
-"""Dense rows up to which their kernel matrix is evaluated at once, though libsvm could evaluate the
-columns that it needs.  Fits of 150 to 3200 rows take 0.4 to 0.9 of the time, of 3500 rows as long,
-of 4500 rows with few support vectors 1.6 times."""
+"""Dense rows up to which their kernel matrix is evaluated, not the columns that libsvm needs: up to
+3200 rows in 0.4 to 0.9 of the time, of 4500 with few support vectors in 1.6 times."""
 
 WIDE = 128
 """Columns from which that holds for many pairs of classes too, which are not made exact at once.
@@ -185,7 +184,8 @@ def prepare_kernel(
     expansion = KernelExpansion.of(exact)
     kept = expansion.fit_rows(read.X, read.weights)
     n, k = len(kept), len(read.classes)
-    n_pairs = k * (k - 1) // 2 if estimator.multiclass == "one_vs_one" else 1
+    apart = estimator.multiclass == "one_vs_one" and exact.kernel in TRANSLATION_FREE
+    n_pairs = k * (k - 1) // 2 if apart else 1  # other kernels are centred, which takes all of K
     by_columns = not graph and _is_evaluated(exact) and not _is_short(read.X, n, n_pairs)
     _require_memory(n, SQUARES if graph else 2.0 * (not by_columns))
     K, means = None, np.zeros(n)

@@ -215,7 +215,7 @@ def _first_copies(system: Array) -> Array:
     """Return the number of the first row that each is a copy of, up to rounding."""
     squares = system.diagonal()
     distances = squares + squares[:, None]
-    limits = RESOLUTION * distances
+    limits = RESOLUTION * np.abs(distances)
     distances -= 2.0 * system
     return np.asarray((distances <= limits).argmax(axis=1))
 
