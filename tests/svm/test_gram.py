@@ -101,7 +101,8 @@ def test_sparse_rows_are_the_same_rows():
 
 def test_multipliers_of_all_pairs_in_one_call_are_those_of_each_pair():
     X, y = make_classification(200, 6, n_informative=6, n_redundant=0, n_classes=4, random_state=0)
-    costs = np.random.default_rng(0).uniform(0.5, 3.0, 200)
+    order = np.argsort(y, kind="stable")
+    X, y, costs = X[order], y[order], np.random.default_rng(0).uniform(0.5, 3.0, 200)
     pairs = libsvm_pairs(RowGram(np.ones(200), RBF, X), y, costs)
     for first, second in ((0, 1), (1, 3), (2, 3)):
         rows = np.flatnonzero((y == first) | (y == second))

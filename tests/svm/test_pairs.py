@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 
 from marginfold.feature_maps.kernel_values import KernelFunction
 from marginfold.svm.gram import GivenGram, RowGram, solve_gram
-from marginfold.svm.pairs import exact_pairs, libsvm_pairs
+from marginfold.svm.pairs import class_products, exact_pairs, libsvm_pairs
 
 RBF = KernelFunction("rbf", 0.2, 3, 1.0)
 
@@ -20,42 +20,68 @@ def overlapping(n=200, n_classes=4, seed=0):
     X, y = make_classification(
         n, 6, n_informative=6, n_redundant=0, n_classes=n_classes, random_state=seed
     )
-    return X, y, np.random.default_rng(seed).uniform(0.5, 3.0, n)
+    order = np.argsort(y, kind="stable")
+    return X[order], y[order], np.random.default_rng(seed).uniform(0.5, 3.0, n)
 
 
+def grams(X):
+    """The kernel matrix, and the rows of which only some columns are evaluated."""
+    return {"matrix": GivenGram(RBF.symmetric(X)), "columns": RowGram(np.ones(len(X)), RBF, X)}
+
+
+@pytest.mark.parametrize("kind", ["matrix", "columns"])
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_machines_of_all_pairs_are_those_of_each_pair(C, seed):
+def test_machines_of_all_pairs_are_those_of_each_pair(C, seed, kind):
     X, y, costs = overlapping(seed=seed)
-    K, costs = RBF.symmetric(X), C * costs
-    found = exact_pairs(K, costs, libsvm_pairs(GivenGram(K), y, costs))
+    gram, costs = grams(X)[kind], C * costs
+    found = exact_pairs(gram, costs, libsvm_pairs(gram, y, costs))
     assert sum(machine is not None for machine in found) >= 4
-    for (first, second), machine in zip(combinations(range(4), 2), found, strict=True):
+    for pair, machine in zip(combinations(range(4), 2), found, strict=True):
         if machine is None:
             continue
-        rows = np.flatnonzero((y == first) | (y == second))
-        signs = np.where(y[rows] == second, 1.0, -1.0)
-        alone = solve_gram(GivenGram(K[np.ix_(rows, rows)]), signs, costs[rows], tol=1e-8)
-        others = np.setdiff1d(np.arange(len(y)), rows)
+        rows = np.flatnonzero(np.isin(y, pair))
+        signs = np.where(y[rows] == pair[1], 1.0, -1.0)
+        alone = solve_gram(GivenGram(RBF.symmetric(X[rows])), signs, costs[rows], tol=1e-8)
         assert machine.converged
-        assert not machine.coefs[others].any()
         assert_allclose(machine.objective, alone.objective, rtol=1e-9)
-        assert_allclose(machine.coefs[rows], alone.coefs, atol=1e-6 * C)
+        assert_allclose(machine.coefs, alone.coefs, atol=1e-6 * C)
         assert_allclose(machine.intercept, alone.intercept, atol=1e-6)
 
 
-def test_the_gap_bounds_the_distance_of_the_objective_from_the_dual_value():
-    X, y, costs = overlapping()
-    K = RBF.symmetric(X)
-    found = exact_pairs(K, costs, libsvm_pairs(GivenGram(K), y, costs))
-    for (_, second), machine in zip(combinations(range(4), 2), found, strict=True):
+@pytest.mark.parametrize("kind", ["matrix", "columns"])
+def test_pairs_of_small_and_large_classes_are_those_of_each_pair(kind):
+    """They are solved in groups of about the same size: a class of one row is in all of them."""
+    sizes = (1, 2, 3, 9, 30, 80, 300)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(7), sizes)
+    X, costs = rng.normal(size=(len(y), 6)) + 0.5 * y[:, None] * rng.normal(size=6), np.ones(len(y))
+    gram = grams(X)[kind]
+    found = exact_pairs(gram, costs, libsvm_pairs(gram, y, costs))
+    assert sum(machine is not None for machine in found) >= 18
+    for pair, machine in zip(combinations(range(7), 2), found, strict=True):
         if machine is None:
             continue
-        taken = machine.coefs != 0
-        dual = np.where(y == second, 1.0, -1.0)[taken] * machine.coefs[taken]
-        value = dual.sum() - 0.5 * machine.coefs @ K @ machine.coefs
+        rows = np.flatnonzero(np.isin(y, pair))
+        signs = np.where(y[rows] == pair[1], 1.0, -1.0)
+        alone = solve_gram(GivenGram(RBF.symmetric(X[rows])), signs, costs[rows], tol=1e-8)
+        assert_allclose(machine.objective, alone.objective, rtol=1e-9)
+        assert_allclose(machine.coefs, alone.coefs, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["matrix", "columns"])
+def test_the_gap_bounds_the_distance_of_the_objective_from_the_dual_value(kind):
+    X, y, costs = overlapping()
+    K, gram = RBF.symmetric(X), grams(X)[kind]
+    found = exact_pairs(gram, costs, libsvm_pairs(gram, y, costs))
+    for pair, machine in zip(combinations(range(4), 2), found, strict=True):
+        if machine is None:
+            continue
+        rows = np.flatnonzero(np.isin(y, pair))
+        dual = np.where(y[rows] == pair[1], 1.0, -1.0) * machine.coefs
+        value = dual.sum() - 0.5 * machine.coefs @ K[np.ix_(rows, rows)] @ machine.coefs
         assert (dual > -1e-9).all()
-        assert (dual <= costs[taken] * (1 + 1e-9)).all()
+        assert (dual <= costs[rows] * (1 + 1e-9)).all()
         assert (machine.objective - value) / machine.objective <= 1e-9
 
 
@@ -63,11 +89,9 @@ def test_copies_of_rows_are_as_good_as_their_weights():
     """Both copies of a row may be free: the equations alone do not tell how they share."""
     X, y, costs = overlapping(120)
     K, twice = RBF.symmetric(X), np.repeat(np.arange(120), 2)
-    doubled = K[np.ix_(twice, twice)]
-    once = exact_pairs(K, 2.0 * costs, libsvm_pairs(GivenGram(K), y, 2.0 * costs))
-    found = exact_pairs(
-        doubled, costs[twice], libsvm_pairs(GivenGram(doubled), y[twice], costs[twice])
-    )
+    gram, doubled = GivenGram(K), GivenGram(K[np.ix_(twice, twice)])
+    once = exact_pairs(gram, 2.0 * costs, libsvm_pairs(gram, y, 2.0 * costs))
+    found = exact_pairs(doubled, costs[twice], libsvm_pairs(doubled, y[twice], costs[twice]))
     both = [(a, b) for a, b in zip(once, found, strict=True) if a is not None and b is not None]
     assert len(both) >= 4
     for single, double in both:
@@ -75,12 +99,27 @@ def test_copies_of_rows_are_as_good_as_their_weights():
         assert_allclose(double.coefs.reshape(-1, 2).sum(axis=1), single.coefs, atol=1e-5)
 
 
-def test_multipliers_of_all_rows_hold_those_of_each_pair():
-    X, y, costs = overlapping(150, 5)
-    near = libsvm_pairs(RowGram(np.ones(150), RBF, X), y, costs)
-    for number, pair in enumerate(combinations(range(5), 2)):
-        own = near.of_pair(*pair)
-        rows = np.flatnonzero(np.isin(y, pair))
-        assert_allclose(near.of_all()[number, rows], own.dual)
-        assert near.of_all()[number].sum() == pytest.approx(own.dual.sum())
-        assert own.n_iter == near.n_iter[number]
+def test_mean_products_of_classes_are_those_of_their_rows():
+    X, y, _ = overlapping(90, 3)
+    K, starts = RBF.symmetric(X), np.searchsorted(y, np.arange(4))
+    means = class_products(GivenGram(K), starts)
+    for a in range(3):
+        for b in range(3):
+            block = K[np.ix_(y == a, y == b)]
+            expected = block[~np.eye(len(block), dtype=bool)] if a == b else block
+            assert means[a, b] == pytest.approx(expected.mean())
+    assert_allclose(class_products(RowGram(np.ones(90), RBF, X), starts), means)
+
+
+def test_mean_products_of_many_rows_come_from_some_of_each_class():
+    X, y, _ = overlapping(6000, 3)
+    starts = np.searchsorted(y, np.arange(4))
+    rows = RowGram(np.ones(6000), RBF, X)
+    means = class_products(GivenGram(RBF.symmetric(X)), starts)
+    assert_allclose(class_products(rows, starts), means, rtol=0.1)
+
+
+def test_a_class_of_one_row_has_no_two_different_ones():
+    X, y = np.array([[0.0], [1.0], [3.0]]), np.array([0, 1, 1])
+    found = class_products(GivenGram(X @ X.T + 1.0), np.searchsorted(y, np.arange(3)))
+    assert_allclose(found, [[0.0, 1.0], [1.0, 4.0]])

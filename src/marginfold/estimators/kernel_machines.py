@@ -50,7 +50,7 @@ from marginfold.runtime.memory import require_memory
 from marginfold.runtime.progress import report
 from marginfold.svm import Automatic, SVMSolver
 from marginfold.svm.gram import LIBSVM_KERNELS, GivenGram, Gram, RowGram
-from marginfold.svm.pairs import MOST_PRODUCTS, PairMultipliers, libsvm_pairs
+from marginfold.svm.pairs import PairMultipliers, libsvm_pairs
 from marginfold.svm.problem import EPS, TINY
 from marginfold.validation.rows import UNLABELLED, LabelledInput
 
@@ -75,9 +75,11 @@ WHOLE_ROWS = 4000
 """Dense rows up to which their kernel matrix is evaluated, not the columns that libsvm needs: up to
 3200 rows in 0.4 to 0.9 of the time, of 4500 with few support vectors in 1.6 times."""
 
-WIDE = 128
-"""Columns from which that holds for many pairs of classes too, which are not made exact at once.
-With fewer, 3850 rows of 11 classes take three times as long by the whole matrix."""
+WIDE, CLASS_ROWS = 128, 150
+"""Columns from which, and rows of a class up to which, that holds for pairs of many classes: most
+rows of a small class are support vectors of some pair.  Whole to columns, in seconds: letters (3000
+x 16, 26 classes) 0.142 to 0.159, digits 0.025 to 0.031, 3000 rows of mnist 0.27 to 0.61, but
+segment (1617 x 19, 7 classes) 0.023 to 0.018, texture (3850 x 40, 11) 0.103 to 0.059."""
 
 FEW_ROWS = 2000
 """Rows of a pair, on average, up to which libsvm solves all pairs in one call."""
@@ -95,7 +97,8 @@ class KernelPrepared:
     X, weights, classes
         As in `Prepared`.
     feature_map : KernelExpansion
-        Its training rows are those of positive weight.
+        Its training rows are those of positive weight, class by class, those without one first:
+        rows of one class have weights in the same machines, and `KernelExpansion` skips the others.
     labelled : LabelledRows
     known : array
         Numbers of the labelled rows among the training rows.
@@ -103,8 +106,8 @@ class KernelPrepared:
         None without a graph.
     K : array of shape (n, n) or None
         The kernel of the training rows, where libsvm does not evaluate it itself.
-    means : array of shape (n,)
-        Means of the columns of the kernel, if it was centred; else 0.
+    means : array of shape (n,) or None
+        Means of the columns of the kernel, if it was centred.
     """
 
     X: Any
@@ -115,7 +118,7 @@ class KernelPrepared:
     known: Array
     metric: KernelMetric | None
     K: Array | None
-    means: Array
+    means: Array | None
 
     @property
     def n_columns(self) -> int:
@@ -180,15 +183,18 @@ def prepare_kernel(
     coordinates leave small eigenvalues out.  Without ``graph`` all machines have the graph weight
     0.
     """
-    labelled = labelled_rows(estimator, read)
+    labelled = labelled_rows(estimator, read).sorted()
     expansion = KernelExpansion.of(exact)
     kept = expansion.fit_rows(read.X, read.weights)
+    order = np.argsort(read.codes[kept], kind="stable")
+    expansion.keep(order)
+    kept = kept[order]
     n, k = len(kept), len(read.classes)
     apart = estimator.multiclass == "one_vs_one" and exact.kernel in TRANSLATION_FREE
-    n_pairs = k * (k - 1) // 2 if apart else 1  # other kernels are centred, which takes all of K
-    by_columns = not graph and _is_evaluated(exact) and not _is_short(read.X, n, n_pairs)
+    n_classes = k if apart else 2  # other kernels are centred, which takes all of K
+    by_columns = not graph and _is_evaluated(exact) and not _is_short(read.X, n, n_classes)
     _require_memory(n, SQUARES if graph else 2.0 * (not by_columns))
-    K, means = None, np.zeros(n)
+    K, means = None, None
     if by_columns:
         peak = finite_peak(kernel_diagonal(expansion.function, expansion.training_rows_))
     else:
@@ -250,9 +256,9 @@ def _machines(
         starts, together = _pairs_together(prepared, G, C)
     for column, (pair, task) in enumerate(parts):
         report("machines", column, len(parts))
-        rows, machine = prepared.known, together[column]
+        rows, machine = _rows_of(prepared, pair), together[column]
         if machine is None:
-            rows, labelled = _rows_of(prepared, pair)
+            labelled = prepared.labelled.pair(*pair)[1] if pair else prepared.labelled
             start = starts.of_pair(*pair) if starts and pair else None
             machine = gram_machine(_gram(prepared, G, rows), labelled, task, C, solver, start)
         directions[rows, column] = machine.weights
@@ -261,10 +267,11 @@ def _machines(
     if prepared.metric is not None and G is not None:
         tol = float(getattr(solver, "tol", np.inf))
         machines = _expanded(prepared, G, lam, C, parts, directions, machines, tol)
-    moved = prepared.means @ directions
-    machines = [
-        replace(m, intercept=m.intercept - by) for m, by in zip(machines, moved, strict=True)
-    ]
+    if prepared.means is not None:
+        moved = prepared.means @ directions
+        machines = [
+            replace(m, intercept=m.intercept - by) for m, by in zip(machines, moved, strict=True)
+        ]
     voting = one_vs_one and len(prepared.classes) > 2
     return Machines.of(directions, machines, prepared.labelled if voting else None)
 
@@ -276,17 +283,16 @@ def _pairs_together(
     labelled, n_pairs = prepared.labelled, len(class_pairs(len(prepared.classes)))
     whole = _gram(prepared, G, prepared.known)
     starts = libsvm_pairs(whole, labelled.codes, labelled.costs(PART, C))
-    if starts is None or not isinstance(whole, GivenGram):
-        return starts, [None] * n_pairs
-    return starts, pair_machines(whole.K, labelled, C, starts)
+    if starts is None:
+        return None, [None] * n_pairs
+    return starts, pair_machines(whole, labelled, C, starts)
 
 
-def _rows_of(prepared: KernelPrepared, pair: tuple[int, int] | None) -> tuple[Array, LabelledRows]:
-    """Return the training rows of a pair of classes, or all with a label, and their labels."""
+def _rows_of(prepared: KernelPrepared, pair: tuple[int, int] | None) -> Array:
+    """Return the training rows of a pair of classes, or all with a label."""
     if pair is None:
-        return prepared.known, prepared.labelled
-    places, labelled = prepared.labelled.pair(*pair)
-    return prepared.known[places], labelled
+        return prepared.known
+    return prepared.known[prepared.labelled.rows_of(*pair)]
 
 
 def _expanded(
@@ -320,7 +326,8 @@ def _expanded(
         for j, (machine, (pair, task)) in enumerate(
             zip(machines[block], parts[block], strict=True)
         ):
-            rows, labelled = _rows_of(prepared, pair)
+            rows = _rows_of(prepared, pair)
+            labelled = prepared.labelled.pair(*pair)[1] if pair else prepared.labelled
             y, c = labelled.signs(task), labelled.costs(task, C)
             hinges = [
                 float(c @ np.maximum(1.0 - y * (f[rows, j] + machine.intercept), 0.0))
@@ -368,20 +375,13 @@ def _column_blocks(n: int, columns: int) -> list[slice]:
 
 
 def _trimmed(prepared: KernelPrepared, found: list[Machines]) -> list[Machines]:
-    """Forget training rows that no machine has a weight for; the others go class by class.
-
-    Rows of one class have weights in the same machines: `KernelExpansion` skips the others.
-    """
+    """Forget training rows that no machine has a weight for."""
     used = np.zeros(prepared.n_columns, dtype=bool)
     for machines in found:
         used |= machines.directions.any(axis=1)
     used[0] |= not used.any()
     rows = np.flatnonzero(used)
-    if prepared.metric is None:
-        codes = np.full(len(used), UNLABELLED)
-        codes[prepared.known] = prepared.labelled.codes
-        rows = rows[np.argsort(codes[rows], kind="stable")]
-    if np.array_equal(rows, np.arange(len(used))):
+    if len(rows) == len(used):
         return found
     prepared.feature_map.keep(rows)
     return [replace(machines, directions=machines.directions[rows]) for machines in found]
@@ -431,7 +431,7 @@ def _matrix(laplacian: Laplacian, kept: Array) -> Any:
         return laplacian.scatter(np.eye(n))[np.ix_(kept, kept)]
     L = sp.coo_array(nodes.L)
     L = sp.csr_array((L.data, (nodes.rows[L.row], nodes.rows[L.col])), shape=(n, n))
-    return L if len(kept) == n else L[kept][:, kept]
+    return L[kept][:, kept]
 
 
 def _unit(K: Array, L: Any, weights: Array, *, center: bool) -> float:
@@ -467,10 +467,10 @@ def _shifted(K: Array, shift: float) -> Array:
     return K
 
 
-def _is_short(X: Any, n: int, n_pairs: int) -> bool:
+def _is_short(X: Any, n: int, n_classes: int) -> bool:
     """Return whether the kernel matrix of rows takes less time than libsvm for its columns."""
-    together = n_pairs == 1 or n_pairs * n**2 <= MOST_PRODUCTS
-    return n <= WHOLE_ROWS and not sp.issparse(X) and (together or X.shape[1] >= WIDE)
+    likely = X.shape[1] >= WIDE or n_classes == 2 or n <= CLASS_ROWS * n_classes
+    return n <= WHOLE_ROWS and not sp.issparse(X) and likely
 
 
 def _is_evaluated(exact: ExactKernel) -> bool:

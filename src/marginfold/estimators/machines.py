@@ -28,7 +28,7 @@ from marginfold.svm.gram import (
     solve_in_coordinates,
 )
 from marginfold.svm.interior_point import MANY_DIMENSIONS
-from marginfold.svm.pairs import PairMultipliers, exact_pairs
+from marginfold.svm.pairs import PairMultipliers, class_products, exact_pairs
 
 GRAM_ROWS, GRAM_SECONDS = 4.0, 2.2e-11
 """Rows, in units of the (many) coordinates, up to which a pair is solved by the Gram matrix of its
@@ -268,31 +268,27 @@ def gram_machine(
 
 
 def pair_machines(
-    K: Array, labelled: LabelledRows, C: float, near: PairMultipliers
+    gram: Gram, labelled: LabelledRows, C: float, near: PairMultipliers
 ) -> list[Machine | None]:
-    """Solve pairs of classes together, by the kernel matrix of all rows; None for those left.
+    """Solve pairs of classes together, of rows that go class by class; None for those left.
 
-    The weights are coefficients of all rows.
+    The weights are coefficients of the rows of the first class, then of the second.
     """
     costs = labelled.costs(PART, C)
-    found = exact_pairs(K, costs, near)
+    found = exact_pairs(gram, costs, near)
     if all(machine is None for machine in found):
         return [None] * len(found)
-    n_classes, codes = labelled.n_classes, labelled.codes
-    members = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
-    sums, counts, total_costs = members.T @ (K @ members), members.sum(axis=0), costs @ members
-    traces = K.diagonal() @ members
-    machines: list[Machine | None] = []
-    for (a, b), solved in zip(class_pairs(n_classes), found, strict=True):
-        if solved is None:
-            machines.append(None)
-            continue
-        n = counts[a] + counts[b]
-        size = (traces[a] + traces[b]) / n
-        spread = max(size - (sums[a, a] + 2.0 * sums[a, b] + sums[b, b]) / n**2, 0.0)
-        side = float(min(total_costs[a], total_costs[b]))
-        machines.append(_gram_machine(solved, side, float(spread), float(size)))
-    return machines
+    a, b = near.pairs
+    n, starts = np.diff(near.starts), near.starts[:-1]
+    own, means = np.add.reduceat(gram.diagonal, starts), class_products(gram, near.starts)
+    inner = own + n * (n - 1) * means.diagonal()
+    products = inner[a] + inner[b] + 2 * n[a] * n[b] * means[a, b]
+    sizes = (own[a] + own[b]) / (n[a] + n[b])
+    spreads = np.maximum(sizes - products / (n[a] + n[b]) ** 2, 0.0)
+    masses = np.add.reduceat(costs, starts)
+    sides = np.minimum(masses[a], masses[b])
+    parts = zip(found, sides.tolist(), spreads.tolist(), sizes.tolist(), strict=True)
+    return [None if solved is None else _gram_machine(solved, *part) for solved, *part in parts]
 
 
 def _gram_machine(found: GramSolution, side: float, spread: float, size: float) -> Machine:

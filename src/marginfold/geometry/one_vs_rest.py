@@ -8,7 +8,7 @@ without gain need not be tried again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -85,10 +85,19 @@ class LabelledRows:
 
     def pair(self, first: int, second: int) -> tuple[Array, LabelledRows]:
         """Return the rows of two classes, and these alone: the task ``(1,)`` parts them."""
-        rows = np.sort(np.concatenate([self._class_rows[first], self._class_rows[second]]))
+        rows = self.rows_of(first, second)
         codes = (self.codes[rows] == second).astype(np.intp)
         factors = self.factors[[first, second]]
         return rows, LabelledRows(codes, self.weights[rows], 2, self.balanced, factors)
+
+    def rows_of(self, first: int, second: int) -> Array:
+        """Return the rows of two classes, in their order."""
+        return np.sort(np.concatenate([self._class_rows[first], self._class_rows[second]]))
+
+    def sorted(self) -> LabelledRows:
+        """Return the rows class by class."""
+        order = np.argsort(self.codes, kind="stable")
+        return replace(self, codes=self.codes[order], weights=self.weights[order])
 
     @cached_property
     def _class_rows(self) -> list[Array]:

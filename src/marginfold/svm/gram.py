@@ -83,6 +83,10 @@ class Gram(ABC):
     def among(self, rows: Array) -> Array:
         """Return K among some rows."""
 
+    @abstractmethod
+    def columns(self, rows: Array) -> Array | None:
+        """Return the columns of some rows; None if they are too many to be kept."""
+
     @property
     def spread(self) -> float:
         """The variance of the rows in feature space, from some of them where K is not there."""
@@ -111,6 +115,10 @@ class GivenGram(Gram):
     def among(self, rows: Array) -> Array:
         """Return K among some rows."""
         return np.asarray(self.K[np.ix_(rows, rows)])
+
+    def columns(self, rows: Array) -> Array:
+        """Return the columns of some rows."""
+        return np.asarray(self.K[:, rows])
 
 
 class RowGram(Gram):
@@ -146,6 +154,11 @@ class RowGram(Gram):
     def among(self, rows: Array) -> Array:
         """Return K among some rows."""
         return self.function(self.X[rows], self.X[rows])
+
+    def columns(self, rows: Array) -> Array | None:
+        """Return the columns of some rows; None if they are too many to be kept."""
+        few = 8 * len(self.diagonal) * len(rows) <= KEPT_BYTES
+        return self._evaluated(rows) if few else None
 
     def _evaluated(self, columns: Array) -> Array:
         report("kernel columns", 0)
@@ -334,9 +347,11 @@ def certified(
     moved = signs * dual - coefs
     square = np.maximum((coefs * f).sum(axis=-1), 0.0)
     sizes = np.abs(coefs)
-    rounding = EPS * (sizes @ lengths) * lengths.max(initial=0.0)
+    rounding = EPS * (sizes * lengths).sum(axis=-1) * lengths.max(axis=-1, initial=0.0)
     lost = rounding * sizes.sum(axis=-1)
-    quadratic = square + 2.0 * (moved * f).sum(axis=-1) + (np.abs(moved) @ lengths) ** 2 + lost
+    quadratic = (
+        square + 2.0 * (moved * f).sum(axis=-1) + (np.abs(moved) * lengths).sum(axis=-1) ** 2 + lost
+    )
     bounds = np.maximum(dual.sum(axis=-1) - 0.5 * quadratic, 0.0)
     short = 1.0 - signs * (f + np.expand_dims(intercepts, -1))
     near = np.where(short > -np.expand_dims(rounding, -1), costs, 0.0).sum(axis=-1)

@@ -1,15 +1,18 @@
-"""The machines of all pairs of classes by one kernel matrix, at once.
+"""The machines of all pairs of classes by one kernel, at once.
 
-A pair is a problem on all rows in which those of the other classes cost nothing.  Where pairs have
-few rows the steps that a problem takes by itself (`gram`) last no longer than their calls: here
-they are taken for all pairs together.  The active sets that libsvm tells are nearly always right;
-a pair for which they are not is left to `gram.solve_gram`.
+A pair is a problem on the rows of two classes.  Where these are few the steps that a problem takes
+by itself (`gram`) last no longer than their calls: here they are taken for many pairs together.
+The active sets that libsvm tells are nearly always right; a pair for which they are not is left to
+`gram.solve_gram`.  Rows go class by class, so that the kernel between two classes is one block.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -28,20 +31,23 @@ from marginfold.svm.gram import (
 )
 from marginfold.svm.problem import EPS
 
-MOST_PRODUCTS = 1e8
-"""Rows squared times pairs up to which the pairs are made exact together: products with the whole
-kernel matrix, most of which is zero.  At 1257 rows of 10 classes, 0.7e8, this takes half of the
-time of pair after pair; no larger tables were tried."""
-
 ROUNDS = 3
 """Active sets that are tried for a pair: nine of ten are right at first, most others then."""
 
-MOST_EQUATIONS = 2e6
-"""Entries of the equations of all pairs that are solved together."""
+MOST_TOGETHER = 10**6
+"""Rows of pairs, and entries of their equations, that are taken together."""
+
+ALIKE = 1.5
+"""Largest ratio of the numbers of equations of pairs that are solved together, if not few."""
+
+FEW_EQUATIONS = 16
 
 NUDGE = 8 * EPS
 """Share of its diagonal that is added to the kernel of the free rows: of two copies of a row both
 may be free, and their equations would be singular."""
+
+SAMPLE = 1000
+"""Rows of all classes that tell the products of classes where the kernel matrix is not there."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +57,9 @@ class PairMultipliers:
     Attributes
     ----------
     codes : array of shape (n,)
-        Class codes.
+        Class codes, in ascending order.
     support : array of shape (s,)
-        Numbers of the rows that have a multiplier above 0 in some pair.
+        Numbers, in ascending order, of the rows that have a multiplier above 0 in some pair.
     table : array of shape (n_classes - 1, s)
         Multipliers of these rows in the pairs of their class with the others, in their order.
     n_iter : array of shape (n_pairs,)
@@ -70,24 +76,40 @@ class PairMultipliers:
         """Number of classes."""
         return len(self.table) + 1
 
-    def of_pair(self, first: int, second: int) -> Multipliers:
-        """Return the multipliers of the rows of two classes, in their order."""
-        dual = np.zeros(len(self.codes))
-        own = self.codes[self.support]
-        for code, row in ((first, second - 1), (second, first)):
-            dual[self.support[own == code]] = self.table[row, own == code]
-        both = (self.codes == first) | (self.codes == second)
-        n_iter = self.n_iter[_numbers(self.n_classes)[first, second]]
-        return Multipliers(dual[both], int(n_iter))
+    @cached_property
+    def starts(self) -> Array:
+        """Where the rows of each class begin, and where the last ones end."""
+        return np.searchsorted(self.codes, np.arange(self.n_classes + 1))
 
-    def of_all(self) -> Array:
-        """Return the multipliers of all rows in all pairs, shape (n_pairs, n)."""
-        dual = np.zeros((len(self.n_iter), len(self.codes)))
-        own = self.codes[self.support]
-        others = np.arange(self.n_classes - 1)[:, None]
-        others = others + (others >= own)
-        dual[_numbers(self.n_classes)[own, others], self.support] = self.table
-        return dual
+    @cached_property
+    def pairs(self) -> tuple[Array, Array]:
+        """The first and the second class of each pair."""
+        first, second = np.triu_indices(self.n_classes, 1)
+        return first, second
+
+    def of_pair(self, first: int, second: int) -> Multipliers:
+        """Return those of the rows of one class, then of another that comes after it."""
+        starts, k = self._starts, self.n_classes
+        before = starts[first + 1] - starts[first]
+        dual = np.zeros(before + starts[second + 1] - starts[second])
+        dual[self._own[first]] = self.table[second - 1, self._spans[first]]
+        dual[before:][self._own[second]] = self.table[first, self._spans[second]]
+        number = first * k - first * (first + 1) // 2 + second - first - 1
+        return Multipliers(dual, int(self.n_iter[number]))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return self.starts.tolist()
+
+    @cached_property
+    def _spans(self) -> list[slice]:
+        """The places of the support vectors of each class."""
+        return [slice(*ends) for ends in pairwise(np.searchsorted(self.support, self.starts))]
+
+    @cached_property
+    def _own(self) -> list[Array]:
+        """Their numbers among the rows of their class."""
+        return [self.support[self._spans[c]] - self._starts[c] for c in range(self.n_classes)]
 
 
 def libsvm_pairs(gram: Gram, codes: Array, costs: Array) -> PairMultipliers | None:
@@ -98,15 +120,15 @@ def libsvm_pairs(gram: Gram, codes: Array, costs: Array) -> PairMultipliers | No
     return PairMultipliers(codes, svc.support_, np.abs(_dense(svc.dual_coef_)), svc.n_iter_)
 
 
-def exact_pairs(K: Array, costs: Array, near: PairMultipliers) -> list[GramSolution | None]:
-    """Return the exact machines of pairs whose active set is right as it is, None for the others.
+def exact_pairs(gram: Gram, costs: Array, near: PairMultipliers) -> list[GramSolution | None]:
+    """Return the exact machines of pairs whose active set is soon right, None for the others.
 
-    The coefficients of a machine are those of all rows.
+    The coefficients of a machine are those of the rows of its first class, then of its second.
 
     Parameters
     ----------
-    K : array of shape (n, n)
-        The kernel matrix.
+    gram : Gram
+        The kernel matrix of n rows that go class by class.
     costs : array of shape (n,)
     near : PairMultipliers
         Those of libsvm.
@@ -117,99 +139,231 @@ def exact_pairs(K: Array, costs: Array, near: PairMultipliers) -> list[GramSolut
     >>> from marginfold.svm.gram import GivenGram
     >>> from marginfold.svm.pairs import exact_pairs, libsvm_pairs
     >>> x, y = np.array([[0.0], [1.0], [3.0], [4.0], [8.0]]), np.array([0, 0, 1, 1, 2])
-    >>> near = libsvm_pairs(GivenGram(x @ x.T), y, np.full(5, 10.0))
-    >>> found = exact_pairs(x @ x.T, np.full(5, 10.0), near)
-    >>> [round(float(machine.coefs @ x[:, 0]), 6) for machine in found]
-    [1.0, 0.285714, 0.5]
+    >>> gram, costs = GivenGram(x @ x.T), np.full(5, 10.0)
+    >>> found = exact_pairs(gram, costs, libsvm_pairs(gram, y, costs))
+    >>> [machine.coefs.round(6).tolist() for machine in found]
+    [[0.0, -0.5, 0.5, 0.0], [0.0, -0.040816, 0.040816], [0.0, -0.125, 0.125]]
     """
     found: list[GramSolution | None] = [None] * len(near.n_iter)
-    if len(found) * float(len(K)) ** 2 > MOST_PRODUCTS:
+    columns = _Columns.of(gram, near)
+    if columns is None:
         return found
-    signs = _signs(near.n_classes)[:, near.codes]
-    costs = np.abs(signs) * costs
-    lower, upper = sets_of(feasible(signs, costs, near.of_all()), costs)
-    left = np.arange(len(found))
-    for _ in range(ROUNDS):
-        free = ~(lower | upper)
-        coefs = np.where(upper, signs * costs, 0.0)
-        pushed = _times(coefs, K)
-        solved = _on_margins(K, free, signs - pushed, -coefs.sum(axis=1))
-        if solved is None:
-            break
-        beta, intercepts = solved
-        f = pushed + _times(beta, K)
-        coefs += beta
-        values = certified(K.diagonal(), signs, costs, coefs, f, intercepts)
-        right = free.any(axis=1) & (values.gaps <= EXACT)
-        for place in np.flatnonzero(right):
-            objective, _, gap = (float(own[place]) for own in values)
-            n_iter, intercept = int(near.n_iter[left[place]]), float(intercepts[place])
-            found[left[place]] = GramSolution(coefs[place], intercept, objective, gap, n_iter, True)
-        if right.all():
-            break
-        excess = signs * (f + intercepts[:, None]) - 1.0
-        lower, upper = repaired(lower, upper, signs * coefs, costs, excess)
-        left, signs, costs, lower, upper = (
-            own[~right] for own in (left, signs, costs, lower, upper)
-        )
+    first, second = near.pairs
+    counts = np.diff(near.starts)
+    sizes = counts[first] + counts[second]
+    for some in _parts(sizes, MOST_TOGETHER):
+        pairs = _Pairs.of(near, first[some], second[some], costs, gram.diagonal)
+        dual = np.zeros(pairs.rows.shape)
+        for line, a, b in zip(dual, pairs.first.tolist(), pairs.second.tolist(), strict=True):
+            own = near.of_pair(a, b).dual
+            line[: len(own)] = own
+        for place, coefs, intercept, objective, gap in _solved(columns, pairs, dual):
+            number = int(some[place])
+            found[number] = GramSolution(
+                coefs[: sizes[number]], intercept, objective, gap, int(near.n_iter[number]), True
+            )
     return found
 
 
-def _times(coefs: Array, K: Array) -> Array:
-    """Return the products of coefficients, most of which may be 0, with the kernel matrix."""
-    used = np.flatnonzero(coefs.any(axis=0))
-    if 2 * len(used) > len(K):
-        return np.asarray(coefs @ K)
-    return np.asarray(coefs[:, used] @ K[used])
+def class_products(gram: Gram, starts: Array) -> Array:
+    """Return the mean kernel between two rows of each two classes; within a class two different.
+
+    Where the matrix is not there it is that of some rows of each class.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernel matrix of rows that go class by class.
+    starts : array of shape (n_classes + 1,)
+        Where the classes begin, and where the last one ends.
+    """
+    K, counts = gram.K, np.diff(starts)
+    if K is None:
+        steps = -(-counts // max(SAMPLE // len(counts), 2))
+        rows = [np.arange(*ends) for ends in zip(starts[:-1], starts[1:], steps, strict=True)]
+        counts = np.array([len(own) for own in rows])
+        K = gram.among(np.concatenate(rows))
+        starts = np.concatenate([[0], np.cumsum(counts)])
+    sums = np.stack([np.ones(j - i) @ K[i:j] for i, j in pairwise(starts.tolist())])
+    sums = np.add.reduceat(sums, starts[:-1], axis=1)
+    within = sums.diagonal() - np.add.reduceat(K.diagonal(), starts[:-1])
+    means = sums / np.outer(counts, counts)
+    np.fill_diagonal(means, within / np.maximum(counts * (counts - 1), 1))
+    return means
 
 
-def _on_margins(K: Array, free: Array, values: Array, totals: Array) -> tuple[Array, Array] | None:
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of the kernel matrix of rows that go class by class.
+
+    Attributes
+    ----------
+    values : array of shape (n, n_columns)
+    place : array of shape (n,)
+        Which column is that of a row, -1 if none is.
+    starts, bounds : lists of length n_classes + 1
+        Where the rows and the columns of each class begin.
+    own : list of array
+        Which rows of each class have a column.
+    """
+
+    values: Array
+    place: Array
+    starts: list[int]
+    bounds: list[int]
+    own: list[Any]
+
+    @classmethod
+    def of(cls, gram: Gram, near: PairMultipliers) -> _Columns | None:
+        """Return those of all support vectors; None if they are too many."""
+        n, starts = len(near.codes), near.starts.tolist()
+        if gram.K is not None:
+            return cls(gram.K, np.arange(n), starts, starts, [slice(None)] * near.n_classes)
+        support = np.sort(near.support)
+        values = gram.columns(support)
+        if values is None:
+            return None
+        place = np.full(n, -1)
+        place[support] = np.arange(len(support))
+        bounds = np.searchsorted(support, near.starts).tolist()
+        own = [np.flatnonzero(place[i:j] >= 0) for i, j in pairwise(starts)]
+        return cls(values, place, starts, bounds, own)
+
+    def times(self, pairs: _Pairs, coefs: Array) -> Array:
+        """Return the kernel of the rows of each pair times their coefficients."""
+        out, s, b = np.zeros_like(coefs), self.starts, self.bounds
+        classes = zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
+        for line, values, (first, second) in zip(coefs, out, classes, strict=True):
+            m = s[first + 1] - s[first]
+            end = m + s[second + 1] - s[second]
+            u, v = line[:m][self.own[first]], line[m:end][self.own[second]]
+            left, right = slice(b[first], b[first + 1]), slice(b[second], b[second + 1])
+            for code, part in ((first, values[:m]), (second, values[m:end])):
+                block = self.values[s[code] : s[code + 1]]
+                np.add(block[:, left] @ u, block[:, right] @ v, out=part)
+        return out
+
+    def among(self, rows: Array) -> Array:
+        """Return the kernels among the rows of each line, which all have columns."""
+        return np.asarray(self.values[rows[:, :, None], self.place[rows][:, None, :]])
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Some pairs of classes, a line each: rows of the first, of the second, then nothing.
+
+    What is nothing is row 0 and has sign and cost 0.
+    """
+
+    first: Array
+    second: Array
+    rows: Array
+    signs: Array
+    costs: Array
+    diagonal: Array
+
+    @classmethod
+    def of(
+        cls, near: PairMultipliers, first: Array, second: Array, costs: Array, diagonal: Array
+    ) -> _Pairs:
+        """Return the pairs of these classes."""
+        counts = np.diff(near.starts)
+        before, sizes = counts[first][:, None], (counts[first] + counts[second])[:, None]
+        place = np.arange(int(sizes.max()))
+        rows = place + np.where(
+            place < before, near.starts[first][:, None], near.starts[second][:, None] - before
+        )
+        signs = np.where(place < before, -1.0, 1.0)
+        rows[place >= sizes], signs[place >= sizes] = 0, 0.0
+        return cls(first, second, rows, signs, np.abs(signs) * costs[rows], diagonal[rows])
+
+    def some(self, taken: Array) -> _Pairs:
+        """Return some of the lines."""
+        parts = (self.first, self.second, self.rows, self.signs, self.costs, self.diagonal)
+        return _Pairs(*(part[taken] for part in parts))
+
+
+def _solved(
+    columns: _Columns, pairs: _Pairs, dual: Array
+) -> Iterator[tuple[int, Array, float, float, float]]:
+    """Yield line, coefficients, intercept, objective and gap of pairs that are exact."""
+    lower, upper = sets_of(feasible(pairs.signs, pairs.costs, dual), pairs.costs)
+    lines = np.arange(len(dual))
+    for _ in range(ROUNDS):
+        free = ~(lower | upper)
+        coefs = np.where(upper, pairs.signs * pairs.costs, 0.0)
+        pushed = columns.times(pairs, coefs)
+        beta, intercepts = _on_margins(
+            columns, pairs, free, pairs.signs - pushed, -coefs.sum(axis=1)
+        )
+        f = pushed + columns.times(pairs, beta)
+        coefs += beta
+        values = certified(pairs.diagonal, pairs.signs, pairs.costs, coefs, f, intercepts)
+        right = free.any(axis=1) & (values.gaps <= EXACT)
+        for line in np.flatnonzero(right).tolist():
+            objective, _, gap = (float(own[line]) for own in values)
+            yield int(lines[line]), coefs[line], float(intercepts[line]), objective, gap
+        excess = pairs.signs * (f + intercepts[:, None]) - 1.0
+        lower, upper = repaired(lower, upper, pairs.signs * coefs, pairs.costs, excess)
+        lacks = ~lower & (columns.place[pairs.rows] < 0) & (pairs.signs != 0.0)
+        left = ~right & ~lacks.any(axis=1) & np.isfinite(intercepts)
+        if not left.any():
+            return
+        lines, lower, upper, pairs = lines[left], lower[left], upper[left], pairs.some(left)
+
+
+def _on_margins(
+    columns: _Columns, pairs: _Pairs, free: Array, values: Array, totals: Array
+) -> tuple[Array, Array]:
     """Solve ``K beta + b = values, sum(beta) = total`` on the free rows of every pair.
 
-    Equations of fewer rows than the most have ones on the diagonal for what they lack.  Returns the
-    coefficients, 0 for rows that are not free, and the intercepts; None if the equations are too
-    many, or singular.
+    Returns the coefficients, 0 for rows that are not free, and the intercepts: not a number for
+    pairs whose equations are too many, or singular.
     """
-    n_pairs, counts = len(free), np.count_nonzero(free, axis=1)
-    m = int(counts.max())
-    if n_pairs * float(m) ** 2 > MOST_EQUATIONS:
-        return None
-    pair, row = np.nonzero(free)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    rows, taken = np.zeros((n_pairs, m), dtype=np.intp), np.zeros((n_pairs, m + 1))
-    rows[pair, place] = row
-    taken[pair, place] = 1.0
-    system = np.zeros((n_pairs, m + 1, m + 1))
-    system[:, :m, :m] = K[rows[:, :, None], rows[:, None, :]]
-    system[:, :m, m] = system[:, m, :m] = 1.0
-    taken[:, m] = counts > 0
-    system *= taken[:, :, None] * taken[:, None, :]
-    diagonal = np.arange(m + 1)
-    system[:, diagonal, diagonal] += NUDGE * system[:, diagonal, diagonal] + (1.0 - taken)
-    right = np.zeros((n_pairs, m + 1, 1))
-    right[pair, place, 0] = values[pair, row]
-    right[:, m, 0] = totals
-    try:
-        solved = np.linalg.solve(system, right)[..., 0]
-    except np.linalg.LinAlgError:
-        return None
-    beta = np.zeros(free.shape)
-    beta[pair, row] = solved[pair, place]
-    return beta, solved[:, m]
+    beta, intercepts = np.zeros(free.shape), np.full(len(free), np.nan)
+    counts = np.count_nonzero(free, axis=1)
+    for some in _parts((counts + 1) ** 2 + FEW_EQUATIONS**2, MOST_TOGETHER, ALIKE**2):
+        m = int(counts[some[-1]])
+        if (m + 1) ** 2 > MOST_TOGETHER:
+            break  # those with fewer came before
+        line, place = np.nonzero(free[some])
+        number = np.arange(len(line)) - np.repeat(
+            np.cumsum(counts[some]) - counts[some], counts[some]
+        )
+        rows, taken = np.zeros((len(some), m), dtype=np.intp), np.zeros((len(some), m + 1))
+        rows[line, number] = pairs.rows[some[line], place]
+        taken[line, number] = 1.0
+        taken[:, m] = counts[some] > 0
+        system = np.ones((len(some), m + 1, m + 1))
+        system[:, m, m] = 0.0
+        system[:, :m, :m] = columns.among(rows)
+        system *= taken[:, :, None] * taken[:, None, :]
+        diagonal = np.arange(m + 1)
+        system[:, diagonal, diagonal] += NUDGE * system[:, diagonal, diagonal] + (1.0 - taken)
+        right = np.zeros((len(some), m + 1, 1))
+        right[line, number, 0] = values[some[line], place]
+        right[:, m, 0] = totals[some]
+        try:
+            solved = np.linalg.solve(system, right)[..., 0]
+        except np.linalg.LinAlgError:
+            continue
+        beta[some[line], place] = solved[line, number]
+        intercepts[some] = solved[:, m]
+    return beta, intercepts
 
 
-@lru_cache(maxsize=8)
-def _signs(n_classes: int) -> Array:
-    """Return -1 for the first class of each pair, +1 for the second and 0 for the others."""
-    first, second = np.triu_indices(n_classes, 1)
-    classes = np.arange(n_classes)
-    return (classes == second[:, None]).astype(np.float64) - (classes == first[:, None])
+def _parts(sizes: Array, most: float, ratio: float = np.inf) -> Iterator[Array]:
+    """Yield numbers of what goes together, small before large.
 
-
-@lru_cache(maxsize=8)
-def _numbers(n_classes: int) -> Array:
-    """Return the number of the pair of two classes."""
-    numbers = np.zeros((n_classes, n_classes), dtype=np.intp)
-    first, second = np.triu_indices(n_classes, 1)
-    numbers[first, second] = numbers[second, first] = np.arange(len(first))
-    return numbers
+    At most ``most`` times the size of the largest (or a single one), no larger than ``ratio`` times
+    the smallest.
+    """
+    order = np.argsort(sizes, kind="stable")
+    ascending = sizes[order]
+    start = 0
+    while start < len(order):
+        end = int(np.searchsorted(ascending, ratio * ascending[start], side="right"))
+        fits = ascending[start:end] * np.arange(1, end - start + 1) <= most
+        end = start + max(int(fits.sum()), 1)
+        yield order[start:end]
+        start = end
