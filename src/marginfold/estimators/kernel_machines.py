@@ -100,6 +100,8 @@ class KernelPrepared:
         Its training rows are those of positive weight, class by class, those without one first:
         rows of one class have weights in the same machines, and `KernelExpansion` skips the others.
     labelled : LabelledRows
+    numbers : array of shape (n,)
+        Numbers of the training rows in X.
     known : array
         Numbers of the labelled rows among the training rows.
     metric : KernelMetric or None
@@ -115,6 +117,7 @@ class KernelPrepared:
     classes: Array
     feature_map: KernelExpansion
     labelled: LabelledRows
+    numbers: Array
     known: Array
     metric: KernelMetric | None
     K: Array | None
@@ -213,7 +216,7 @@ def prepare_kernel(
         return None
     known = np.flatnonzero(read.codes[kept] != UNLABELLED)
     shared = read.X, read.weights, read.classes, expansion, labelled
-    return KernelPrepared(*shared, known, metric, K, means)
+    return KernelPrepared(*shared, kept, known, metric, K, means)
 
 
 def solve_kernel_machines(
@@ -375,14 +378,16 @@ def _column_blocks(n: int, columns: int) -> list[slice]:
 
 
 def _trimmed(prepared: KernelPrepared, found: list[Machines]) -> list[Machines]:
-    """Forget training rows that no machine has a weight for."""
+    """Forget training rows that no machine has a weight for.
+
+    With a graph all have one, and they come in the order of X.
+    """
     used = np.zeros(prepared.n_columns, dtype=bool)
     for machines in found:
         used |= machines.directions.any(axis=1)
     used[0] |= not used.any()
-    rows = np.flatnonzero(used)
-    if len(rows) == len(used):
-        return found
+    rows = np.arange(len(used)) if prepared.metric is None else np.argsort(prepared.numbers)
+    rows = rows[used[rows]]
     prepared.feature_map.keep(rows)
     return [replace(machines, directions=machines.directions[rows]) for machines in found]
 
