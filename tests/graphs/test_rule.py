@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from marginfold import graphs
-from marginfold.errors import GraphError, InvalidParameterError
+from marginfold.errors import GraphError, InvalidInputError, InvalidParameterError
 from marginfold.graphs import (
     BetweenClassGraph,
     NeighborGraph,
@@ -174,3 +174,10 @@ def test_a_part_of_a_sum_is_joined_by_either_graph():
     across, inside = np.array([0, 0, -1, -1, -1, 0, 0]), np.array([0, 0, -1, -1, -1, 1, 1])
     assert [parts(graph, across) for graph in (near, alike, near + alike)] == [2, 4, 1]
     assert [parts(graph, inside) for graph in (near, alike, near + alike)] == [2, 5, 2]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_a_collection_that_is_not_in_memory_is_refused_with_what_to_do(rule):
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(InvalidInputError, match=r"dask Array.*AnchorGraph"):
+        rule.build(da.ones((4, 2), chunks=2), np.arange(4))

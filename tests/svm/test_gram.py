@@ -13,6 +13,7 @@ from marginfold.svm import Automatic, InteriorPoint
 from marginfold.svm.certificate import feasible
 from marginfold.svm.gram import (
     GivenGram,
+    Multipliers,
     RowGram,
     certified,
     solve_gram,
@@ -162,3 +163,41 @@ def test_the_bound_of_multipliers_that_are_not_feasible_is_one_all_the_same(seed
         quadratic = coefs @ K @ coefs + 2 * moved @ K @ coefs
         quadratic += (np.abs(moved) @ np.sqrt(np.diag(K))) ** 2
         assert_allclose(found.bounds, max(dual.sum() - quadratic / 2, 0.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_certificate_counts_what_rounding_may_have_done_to_the_values(seed):
+    """Kernel values of 1e12 cancel to about 1: the last digits of f decide about the hinges."""
+    rng = np.random.default_rng(seed)
+    X, signs = noisy(40, seed=seed)
+    rows, coefs = np.longdouble(1e6 + X), signs * rng.random(40)
+    coefs -= coefs.mean()
+    exact, costs = rows @ (rows.T @ coefs), np.full(40, 1e3)
+    diagonal = np.asarray((rows**2).sum(axis=1), dtype=float)
+    rounding = np.finfo(float).eps * (np.abs(coefs) @ np.sqrt(diagonal)) * np.sqrt(diagonal.max())
+    for error in (0.9 * rounding * signs, -0.9 * rounding * signs):
+        f = np.asarray(exact + error, dtype=float)
+        for intercept in (0.0, 0.3):
+            found = certified(diagonal, signs, costs, coefs, f, np.array(intercept))
+            hinges = np.maximum(1 - signs * (exact + intercept), 0)
+            truth = coefs @ exact / 2 + costs @ hinges
+            assert found.objectives >= truth
+            dual = feasible(signs, costs, signs * coefs)
+            value = signs * dual
+            assert found.bounds <= max(dual.sum() - value @ (rows @ (rows.T @ value)) / 2, 0)
+
+
+@pytest.mark.parametrize("n_wrong", [1, 3])
+def test_a_slightly_wrong_active_set_is_repaired_without_another_search(n_wrong):
+    """Rows far to one side of the origin of f: what is wrong depends on the intercept."""
+    X, signs = noisy(120)
+    K, costs = RBF(X, X), np.where(signs > 0, 5.0, 0.5)
+    right = solve_gram(GivenGram(K), signs, costs, tol=1e-8)
+    assert abs(right.intercept) > 0.2
+    dual = signs * right.coefs
+    free = np.flatnonzero((dual > 1e-6) & (dual < costs - 1e-6))
+    dual[free[:n_wrong]] = 0.0
+    found = solve_gram(GivenGram(K), signs, costs, tol=1e-8, start=Multipliers(dual, 7))
+    assert found.n_iter == 7
+    assert found.gap <= 1e-10
+    assert_allclose(found.objective, right.objective, rtol=1e-9)

@@ -119,6 +119,22 @@ def test_sifting_from_a_sample_gives_the_solution_of_all_rows(name, small_sample
     check_same(CASES[name], solution)
 
 
+def test_the_iterations_of_all_zones_are_counted(small_samples):
+    counted = []
+
+    def solve(*given):
+        solution = SOLVE_ZONE(*given)
+        counted.append(solution.n_iter)
+        return solution
+
+    plane = np.append(PLAIN.reference.coef, PLAIN.reference.intercept)
+    start = PLAIN.problem.plane(1.3 * plane[:-1], plane[-1] + 0.4)
+    blocks = PLAIN.blocks(97)
+    solution, _ = sift(blocks, [PLAIN.problem], solve, tol=TOL, starts=[(start, 0.3)])[0]
+    assert len(counted) > 1
+    assert solution.n_iter == sum(counted) > 0
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_sifting_from_the_neighborhood_of_the_solution(name):
     """As in a chain: the plane is slightly off, and the zone holds few rows."""
