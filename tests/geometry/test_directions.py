@@ -7,11 +7,17 @@ import pytest
 import scipy.linalg
 from numpy.testing import assert_allclose
 
-from marginfold.geometry.directions import gain_of, successive_directions
+from marginfold.geometry.directions import (
+    gain_along,
+    gain_of,
+    gain_over_constant,
+    successive_directions,
+)
 from marginfold.geometry.one_vs_rest import LabelledRows
-from marginfold.linalg.tall import SharedRows
+from marginfold.linalg.tall import LocalBlocks, SharedRows
 from marginfold.svm import InteriorPoint, LibSVM
-from marginfold.svm.problem import single
+from marginfold.svm.problem import BlockRows, single
+from marginfold.validation.rows import UNLABELLED
 
 SOLVER = InteriorPoint(tol=1e-12)
 rng = np.random.default_rng(4)
@@ -129,6 +135,31 @@ def test_means_less_than_a_hundredth_of_the_spread_apart_are_no_gain(apart, expe
     gain, enough = gain_of(batch, 0, SOLVER.solve_batch(batch)[0])
     assert gain == pytest.approx(50 * 1e-6 * apart**2 / 4, rel=1e-3, abs=1e-15)
     assert enough == expected
+
+
+@pytest.mark.parametrize("side", [8.0, 400.0])
+def test_at_large_costs_a_gain_counts_from_a_ten_thousandth_on(side):
+    """The rows spread by 1: means as far apart as that could gain more than all there is."""
+    for share, expected in ((0.9e-4, False), (1.1e-4, True), (1.9e-4, True)):
+        gain, enough = gain_over_constant(2.0 * side * (1.0 - share), side, 1.0)
+        assert gain == pytest.approx(share, rel=1e-9)
+        assert enough == expected
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_gain_along_a_direction_is_that_of_its_scores_and_of_labelled_rows_alone(turned):
+    direction, scale, C = rng.standard_normal(R), SCALES[1], 3.0
+    scores = Z @ direction / np.linalg.norm(direction / scale)
+    signs, costs = labelled().signs((1,)), labelled().costs((1,), C)
+    batch = single(scores[:, None], signs, costs)
+    expected = gain_of(batch, 0, SOLVER.solve_batch(batch)[0])[0]
+    rotation = scipy.linalg.qr(rng.standard_normal((R, R)))[0] if turned else None
+    rows = np.insert(Z if rotation is None else Z @ rotation.T, [0, 40, 90], 99.0, axis=0)
+    codes = np.insert(CODES, [0, 40, 90], UNLABELLED)
+    blocks = LocalBlocks.cut(rows, codes, np.ones(len(rows)), 17)
+    for own in (SharedRows(Z), BlockRows.of(blocks, rotation, N_CLASSES)):
+        found = gain_along(own, labelled(), SOLVER, direction, (1,), scale, C)
+        assert found == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("C", [1e-8, 1e-3, 1.0, 1e4])

@@ -396,3 +396,14 @@ def test_memory_is_linear_in_the_rows():
         tracemalloc.stop()
     assert peak < 8 * rows.nbytes
     assert 0 < np.linalg.eigvalsh(scatter).min() < np.linalg.eigvalsh(scatter).max() < 2.2e5
+
+
+def test_rows_without_weight_have_no_edges():
+    weights = np.where(np.arange(len(X)) % 5 == 0, 0.0, 1.5)
+    all_rows, some = AnchorGraph(8), X[weights > 0]
+    found = all_rows.describe(X, sample_weight=weights)
+    expected = all_rows.describe(some, sample_weight=weights[weights > 0])
+    assert (found.n_nodes, found.n_edges) == (len(some), expected.n_edges)
+    assert found.n_components == expected.n_components
+    assert_allclose(found.smallest_weight, expected.smallest_weight)
+    assert_allclose(found.largest_weight, expected.largest_weight)

@@ -64,6 +64,15 @@ def test_description_counts_what_the_dense_weights_show(rule, unlabeled):
     assert_allclose(description.largest_weight, edges.max())
 
 
+def test_a_class_of_two_rows_has_an_edge():
+    """Its weight is the smallest: 0.1 0.2 / 0.3, before 1 2 / 6 of the class of three."""
+    labels, weights = [0, 0, 1, 1, 1, 2], np.array([0.1, 0.2, 1.0, 2.0, 3.0, 9.0])
+    description = WithinClassGraph().describe(X[:6], labels, sample_weight=weights)
+    assert description.n_edges == 4
+    assert_allclose(description.smallest_weight, 0.1 * 0.2 / 0.3)
+    assert_allclose(description.largest_weight, 2 * 3 / 6)
+
+
 @pytest.mark.parametrize("rule", [TotalGraph(), WithinClassGraph(), BetweenClassGraph()])
 def test_a_single_row_has_no_scatter(rule):
     laplacian = rule.build(X[:1], ["a"], sample_weight=[3.0])

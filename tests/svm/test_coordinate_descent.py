@@ -336,6 +336,18 @@ def test_sides_of_unequal_cost_all_within_the_margin():
     check_honest(seen(unequal), found)
 
 
+def test_sides_of_equal_cost_all_within_the_margin_are_done_at_once():
+    """All rows are at their costs and in balance: there is nothing to step to."""
+    batch = batch_of(90, 120)
+    signs = np.where(np.arange(90) % 2, 1.0, -1.0)[None]
+    equal = replace(batch, signs=signs, costs=np.full((1, 90), 1e-4))
+    found = descend(equal)
+    assert found is not None
+    assert found.converged
+    pull = signs[0] @ explicit(equal) * 1e-4
+    assert_allclose(found.coef, pull, rtol=1e-9, atol=1e-12 * np.abs(pull).max())
+
+
 @pytest.mark.parametrize("U", [np.zeros((40, 120)), np.full((40, 120), 1e200)])
 def test_rows_without_length_or_beyond_numbers_are_left_to_others(U):
     y = np.where(np.arange(40) % 2, 1.0, -1.0)

@@ -123,3 +123,19 @@ def test_a_class_of_one_row_has_no_two_different_ones():
     X, y = np.array([[0.0], [1.0], [3.0]]), np.array([0, 1, 1])
     found = class_products(GivenGram(X @ X.T + 1.0), np.searchsorted(y, np.arange(3)))
     assert_allclose(found, [[0.0, 1.0], [1.0, 4.0]])
+
+
+def test_multipliers_of_a_pair_are_those_of_libsvm_for_its_rows_alone():
+    """Values, places and iterations; the classes differ in size."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), [3, 30, 8, 17, 24])
+    X = rng.normal(size=(len(y), 4)) + rng.normal(size=(5, 4))[y]
+    costs = rng.uniform(0.5, 3.0, len(y))
+    together = libsvm_pairs(GivenGram(RBF.symmetric(X)), y, costs)
+    for pair in combinations(range(5), 2):
+        rows = np.flatnonzero(np.isin(y, pair))
+        gram = GivenGram(RBF.symmetric(X[rows]))
+        alone = libsvm_pairs(gram, (y[rows] == pair[1]).astype(int), costs[rows])
+        found, expected = together.of_pair(*pair), alone.of_pair(0, 1)
+        assert_allclose(found.dual, expected.dual, rtol=1e-9)
+        assert found.n_iter == expected.n_iter

@@ -11,6 +11,7 @@ from svm.block_problems import Case, make_case, weighted, with_idle_rows
 
 from marginfold.linalg.tall import LocalBlocks, SharedRows
 from marginfold.svm import InteriorPoint, SVMBatch, screening
+from marginfold.svm.problem import single
 from marginfold.svm.screening import Zone, ZoneQuery, select_zone
 
 
@@ -102,3 +103,30 @@ def test_a_bias_with_an_interval_goes_to_the_middle_of_that_of_the_rows_that_cos
 def test_a_bias_that_may_rise_without_limit_stays():
     """One side costs next to nothing: the slope is 0 up to rounding, and no row ends it."""
     assert shifts([0.0, 3.0], [0, 1], [1.0, 1.0], [1e-17, 1.0, 1.0]) == [0.0]
+
+
+def test_the_distance_of_a_zone_is_that_of_the_row_nearest_to_the_margin():
+    case = make_case(200, 3, 5)
+    plane = np.array([0.3, -0.2, 0.5, 0.7])
+    zone = zone_of(case, plane, 1.0, np.zeros(0, dtype=int))
+    margins = case.problem.signs[zone.codes] * (zone.Z @ plane[:-1] + plane[-1])
+    assert len(zone.Z) > 10
+    assert zone.distance(case.problem, plane) == pytest.approx(np.abs(margins - 1.0).min())
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+@pytest.mark.parametrize("spread", [1.0, 30.0])
+def test_a_zone_is_solved_in_fewer_iterations_from_weights_that_are_nearly_right(offset, spread):
+    """Wherever its rows are, and with costs that differ."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 6)) + offset, np.where(np.arange(400) % 2, 1.0, -1.0)
+    X[:, 0] += 0.7 * y
+    costs = 10.0 * np.where(rng.random(400) < 0.1, spread, 1.0)
+    problem, solver = single(X, y, costs).problem(0), InteriorPoint(tol=1e-10)
+    cold = solver.solve_zone(problem, None, np.inf, 1e-10)
+    near = np.append(1.001 * cold.coef, cold.intercept - 0.001 * X.mean(axis=0) @ cold.coef)
+    warm = solver.solve_zone(problem, near, 0.01, 1e-10)
+    assert cold.converged
+    assert warm.converged
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
+    assert warm.n_iter < cold.n_iter
