@@ -302,6 +302,32 @@ def test_rows_that_differ_by_rounding_are_copies(seed, compiled):
 
 
 @BOTH_WAYS
+@pytest.mark.parametrize("unit", [1.0, 1e-5])
+def test_equations_are_regular_whatever_the_lengths_of_the_rows(unit, compiled):
+    """Corners of a simplex about 0, and rows a two-thousandth as long in other dimensions.
+
+    In another unit the multipliers are those of costs in its inverse square.
+    """
+    rng = np.random.default_rng(0)
+    y, free, nothing = np.where(np.arange(80) % 2, 1.0, -1.0), np.arange(60), np.zeros((60, 0))
+    X = np.zeros((80, 60))
+    corners = np.linalg.svd(np.eye(21) - 1.0 / 21)[0][:, :20]
+    X[:21, :20], X[21:60, 20:59] = corners, 5e-4 * np.eye(39)
+    X[60:] = rng.standard_normal((20, 60))
+    upper = np.arange(80) % 7 == 6
+    upper[free] = False
+    plain, other = (
+        SVMProblem.of(u * X, y, np.full(80, u**-2), np.ones(60), nothing, np.zeros(60))
+        for u in (1.0, unit)
+    )
+    s, _, dual = literal_equations(plain, free, upper)
+    found = kernels_of(compiled).solve_equations(other, free, upper)
+    assert found is not None
+    assert_allclose(unit**2 * found.dual, dual, rtol=0, atol=1e-6 * np.abs(dual).max())
+    assert_allclose(unit * found.coef, s, rtol=0, atol=1e-6 * np.abs(s).max())
+
+
+@BOTH_WAYS
 @pytest.mark.parametrize("apart", [1e-4, 1e-6, 1e-8])
 def test_rows_that_are_close_to_each_other_are_no_copies(apart, compiled):
     """Their plane is that of the equations, however steep it is."""

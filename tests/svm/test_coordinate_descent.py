@@ -346,6 +346,7 @@ def test_sides_of_equal_cost_all_within_the_margin_are_done_at_once():
     assert found.converged
     pull = signs[0] @ explicit(equal) * 1e-4
     assert_allclose(found.coef, pull, rtol=1e-9, atol=1e-12 * np.abs(pull).max())
+    assert found.n_iter == 3  # all go to their costs, those that stay are left out, all once more
 
 
 @pytest.mark.parametrize("U", [np.zeros((40, 120)), np.full((40, 120), 1e200)])

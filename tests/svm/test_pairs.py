@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -139,3 +140,20 @@ def test_multipliers_of_a_pair_are_those_of_libsvm_for_its_rows_alone():
         found, expected = together.of_pair(*pair), alone.of_pair(0, 1)
         assert_allclose(found.dual, expected.dual, rtol=1e-9)
         assert found.n_iter == expected.n_iter
+
+
+def test_many_pairs_with_many_free_rows_are_solved_a_few_at_a_time():
+    """The equations of all of them at once would be 150 MB, and as much again for each copy."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(60), 50)
+    X = rng.normal(size=(len(y), 30))
+    gram, costs = GivenGram(KernelFunction("rbf", 0.05, 3, 1.0).symmetric(X)), np.full(len(y), 1e3)
+    near = libsvm_pairs(gram, y, costs)
+    tracemalloc.start()
+    found = exact_pairs(gram, costs, near)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    n_free = np.array([np.count_nonzero(machine.coefs) for machine in found if machine is not None])
+    assert len(n_free) > 1700
+    assert 8 * np.sum((n_free + 1.0) ** 2) > 120e6
+    assert peak < 60e6
