@@ -247,6 +247,21 @@ def test_a_problem_nearby_is_solved_on_the_same_set(seed, cost, n_deflated, comp
     assert point.objective == pytest.approx(expected.objective, rel=1e-11)
 
 
+def test_a_wrong_set_is_repaired_before_it_costs_a_certificate():
+    """Twelve problems nearby with some wrong sets on the way: a certificate for each solution."""
+    certificates = []
+
+    def dual_bound(*given):
+        certificates.append(given)
+        return NUMPY.dual_bound(*given)
+
+    for seed in range(12):
+        batch, dual = nearby(seed, step=0.01)
+        point = active_set.on_sets_of(batch.problem(0), dual, NUMPY._replace(dual_bound=dual_bound))
+        assert gap_of(point) <= EXACT
+    assert len(certificates) == 12
+
+
 @BOTH_WAYS
 def test_a_set_that_is_not_the_right_one_gives_nothing(compiled):
     batch, dual = nearby(0, step=50.0)

@@ -223,6 +223,22 @@ def test_a_row_without_cost_is_not_judged_however_deep_inside(compiled):
     assert 1.0 < found.coef[0] < 1.0 + 1e-13
 
 
+@NEEDS_NUMBA
+@pytest.mark.parametrize("cost", [1e10, 1e14])
+def test_compiled_code_stretches_as_far_as_numpy(cost):
+    """By what rounding may have done to the margins, which is all that the hinges are made of."""
+    U, y = np.array([[-1.0, 0.3], [1.0, 0.3], [3.0, -2.0]]), np.array([-1.0, 1.0, 1.0])
+    problem = single(U, y, cost).problem(0)
+    compiled = import_module("marginfold.svm.kernels").evaluate
+    found, expected = (
+        evaluate(problem, np.array([1.0, 0.0]), np.zeros(3), 0.0)
+        for evaluate in (compiled, NUMPY.evaluate)
+    )
+    assert expected.coef[0] > 1.0
+    assert 0.95 < (found.coef[0] - 1.0) / (expected.coef[0] - 1.0) < 1.05
+    assert found.objective == pytest.approx(expected.objective, rel=1e-14)
+
+
 def biases(f, y, c):
     """Return the best biases at the break points, in exact arithmetic."""
     rows = [tuple(map(int, row)) for row in zip(f, y, c, strict=True) if row[2]]

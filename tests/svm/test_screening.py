@@ -135,6 +135,19 @@ def test_the_iterations_of_all_zones_are_counted(small_samples):
     assert solution.n_iter == sum(counted) > 0
 
 
+def test_thirty_thousand_rows_take_the_work_of_three_iterations(small_samples):
+    """A zone that is too wide has too many rows in every iteration."""
+    case, work = make_case(30_000, 5, seed=3), []
+
+    def solve(zone, *given):
+        solution = SOLVE_ZONE(zone, *given)
+        work.append(len(zone.costs) * solution.n_iter)
+        return solution
+
+    sift(case.blocks(1000), [case.problem], solve, tol=TOL)
+    assert sum(work) <= 1.25 * 2.9 * 30_000
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_sifting_from_the_neighborhood_of_the_solution(name):
     """As in a chain: the plane is slightly off, and the zone holds few rows."""
