@@ -130,3 +130,21 @@ def test_a_zone_is_solved_in_fewer_iterations_from_weights_that_are_nearly_right
     assert warm.converged
     assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
     assert warm.n_iter < cold.n_iter
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+def test_two_rows_that_stand_for_millions_do_not_spoil_a_start(offset):
+    """The rows inside the margin, added up: they are as dear as all others a thousand times."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 6)) + offset, np.where(np.arange(400) % 2, 1.0, -1.0)
+    X[:, 0] += 0.7 * y
+    X[:2] = offset
+    X[:2, 0] -= 3.0 * y[:2]
+    costs = np.where(np.arange(400) < 2, 1e6, 10.0)
+    problem, solver = single(X, y, costs).problem(0), InteriorPoint(tol=1e-10)
+    cold = solver.solve_zone(problem, None, np.inf, 1e-10)
+    near = np.append(1.001 * cold.coef, cold.intercept - 0.001 * X.mean(axis=0) @ cold.coef)
+    warm = solver.solve_zone(problem, near, 0.01, 1e-10)
+    assert warm.converged
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
+    assert warm.n_iter <= 0.75 * cold.n_iter
