@@ -35,7 +35,7 @@ explore: install ## open the explorer on the bundled wine data in the browser (C
 test: check ## check, all tests, docstring examples and the documents' code, then `make kernels`
 	@"$(PYTHON)" scripts/install.py browser
 	@$(MAKE) --no-print-directory web-check
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 	@$(BIN)/python scripts/kernels.py $(JOBS)
 
 .PHONY: test-notebook

@@ -28,7 +28,7 @@ X, X_new, y, y_new = train_test_split(X / 16, y, train_size=1000, random_state=s
 # %%
 # Of the 1000 labels 50 are known, five of each digit; -1 stands for none.  SVC learns from those
 # 50 rows alone, LapSVC and LabelSpreading (of scikit-learn) from all rows.  LapSVC chooses the
-# weight of its graph by cross-validation on the 50 labels.  All of it eight times, with other
+# weight of its graph by cross-validation on the 50 labels.  All of it six times, with other
 # rows labelled.
 
 
@@ -38,7 +38,7 @@ def few_labels():
 
 
 errors = {"SVC": [], "LapSVC": [], "LabelSpreading": []}
-for _ in range(8):
+for _ in range(6):
     few = few_labels()
     machine = LapSVC(kernel="rbf", C=10, unlabeled=-1)
     models = {
@@ -50,7 +50,7 @@ for _ in range(8):
         errors[name].append(1 - model.score(X_new, y_new))
 
 # %%
-# Left: what the last search saw on its 50 labels.  Right: the held-out errors of all eight runs.
+# Left: what the last search saw on its 50 labels.  Right: the held-out errors of all six runs.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 PathDisplay.from_estimator(models["LapSVC"], ax=left)
