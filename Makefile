@@ -46,7 +46,7 @@ test-notebook: install ## the widget under a real JupyterLab, in an environment 
 .PHONY: test-lowest
 test-lowest: install ## all tests with the lowest versions that pyproject.toml allows, on the oldest Python here
 	@"$(PYTHON)" scripts/install.py lowest
-	@.venv-lowest/bin/python -m pytest -q -n $(JOBS)
+	@.venv-lowest/bin/python -m pytest -q -n $(JOBS) --dist worksteal
 
 kernels: install ## the numerically sensitive tests as on other processors (AVX2, AVX-512, SSE)
 	@$(BIN)/python scripts/kernels.py $(JOBS)
