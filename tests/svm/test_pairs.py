@@ -30,15 +30,9 @@ def grams(X):
     return {"matrix": GivenGram(RBF.symmetric(X)), "columns": RowGram(np.ones(len(X)), RBF, X)}
 
 
-@pytest.mark.parametrize("kind", ["matrix", "columns"])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_machines_of_all_pairs_are_those_of_each_pair(C, seed, kind):
-    X, y, costs = overlapping(seed=seed)
-    gram, costs = grams(X)[kind], C * costs
-    found = exact_pairs(gram, costs, libsvm_pairs(gram, y, costs))
-    assert sum(machine is not None for machine in found) >= 4
-    for pair, machine in zip(combinations(range(4), 2), found, strict=True):
+def check_each(found, X, y, costs, C):
+    """Machines are those of each pair by itself; None is a pair that is left to be solved so."""
+    for pair, machine in zip(combinations(range(y.max() + 1), 2), found, strict=True):
         if machine is None:
             continue
         rows = np.flatnonzero(np.isin(y, pair))
@@ -51,6 +45,17 @@ def test_machines_of_all_pairs_are_those_of_each_pair(C, seed, kind):
 
 
 @pytest.mark.parametrize("kind", ["matrix", "columns"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_machines_of_all_pairs_are_those_of_each_pair(C, seed, kind):
+    X, y, costs = overlapping(seed=seed)
+    gram, costs = grams(X)[kind], C * costs
+    found = exact_pairs(gram, costs, libsvm_pairs(gram, y, costs))
+    assert sum(machine is not None for machine in found) >= 4
+    check_each(found, X, y, costs, C)
+
+
+@pytest.mark.parametrize("kind", ["matrix", "columns"])
 def test_pairs_of_small_and_large_classes_are_those_of_each_pair(kind):
     """They are solved in groups of about the same size: a class of one row is in all of them."""
     sizes = (1, 2, 3, 9, 30, 80, 300)
@@ -60,14 +65,7 @@ def test_pairs_of_small_and_large_classes_are_those_of_each_pair(kind):
     gram = grams(X)[kind]
     found = exact_pairs(gram, costs, libsvm_pairs(gram, y, costs))
     assert sum(machine is not None for machine in found) >= 18
-    for pair, machine in zip(combinations(range(7), 2), found, strict=True):
-        if machine is None:
-            continue
-        rows = np.flatnonzero(np.isin(y, pair))
-        signs = np.where(y[rows] == pair[1], 1.0, -1.0)
-        alone = solve_gram(GivenGram(RBF.symmetric(X[rows])), signs, costs[rows], tol=1e-8)
-        assert_allclose(machine.objective, alone.objective, rtol=1e-9)
-        assert_allclose(machine.coefs, alone.coefs, atol=1e-6)
+    check_each(found, X, y, costs, 1.0)
 
 
 @pytest.mark.parametrize("kind", ["matrix", "columns"])

@@ -261,7 +261,7 @@ def _machines(
         report("machines", column, len(parts))
         rows, machine = _rows_of(prepared, pair), together[column]
         if machine is None:
-            labelled = prepared.labelled.pair(*pair)[1] if pair else prepared.labelled
+            labelled = _labels_of(prepared, pair)
             start = starts.of_pair(*pair) if starts and pair else None
             machine = gram_machine(_gram(prepared, G, rows), labelled, task, C, solver, start)
         directions[rows, column] = machine.weights
@@ -298,6 +298,11 @@ def _rows_of(prepared: KernelPrepared, pair: tuple[int, int] | None) -> Array:
     return prepared.known[prepared.labelled.rows_of(*pair)]
 
 
+def _labels_of(prepared: KernelPrepared, pair: tuple[int, int] | None) -> LabelledRows:
+    """Return the labels of these rows."""
+    return prepared.labelled.pair(*pair)[1] if pair else prepared.labelled
+
+
 def _expanded(
     prepared: KernelPrepared,
     G: Array,
@@ -330,7 +335,7 @@ def _expanded(
             zip(machines[block], parts[block], strict=True)
         ):
             rows = _rows_of(prepared, pair)
-            labelled = prepared.labelled.pair(*pair)[1] if pair else prepared.labelled
+            labelled = _labels_of(prepared, pair)
             y, c = labelled.signs(task), labelled.costs(task, C)
             hinges = [
                 float(c @ np.maximum(1.0 - y * (f[rows, j] + machine.intercept), 0.0))
